@@ -24,7 +24,7 @@ pub(crate) fn start(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOp
 }
 
 fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'static>) -> Notice {
-    let found = shell::find(Shell::Sh, options.shell).and_then(|shell| Ok((shell, choices(&options)?)));
+    let found = shell::find(Shell::Sh, options.shell, env).and_then(|shell| Ok((shell, choices(&options)?)));
     let (shell, choices) = match found {
         Ok(found) => found,
         Err(notice) => return notice,

@@ -32,11 +32,11 @@ use nix::libc;
 use rexec_sh::protocol::direct::DirectCall;
 use rexec_sh::protocol::environment::Rules;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, OWN_FAILURE};
-use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive};
+use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive, other_shell};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, ShimOptions, given};
 use rexec_sh::protocol::process::{Pid, Signal};
-use rexec_sh::protocol::run_changes::RunChanges;
+use rexec_sh::protocol::run_changes::{RunChanges, own_value};
 use rexec_sh::protocol::unseen::UnseenReason;
 use rexec_sh::protocol::wire::{
     Attributes, CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
@@ -102,10 +102,9 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         return direct::start(call, env, options);
     }
     let name = argv.first().copied().unwrap_or_default();
-    let named = Shell::named(name.to_bytes()).or_else(|| Shell::named(sys::executed_path().to_bytes()));
-    let kind = named.unwrap_or(Shell::Sh);
-    let shell = match shell::find(kind, options.shell) {
-        Ok(shell) => shell,
+    let found = kind_of(name, &options).and_then(|kind| Ok((kind, shell::find(kind, options.shell, env)?)));
+    let (kind, shell) = match found {
+        Ok(found) => found,
         Err(notice) => return notice,
     };
     let real = Real { path: shell.to_bytes(), is_chosen: !given(options.shell).is_empty() };
@@ -153,6 +152,17 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         false => Reporting::Nobody,
     };
     invocation.run_here(reporting, unseen, &standard)
+}
+
+/// The shell that this process stands for, by its `argv[0]` or else its path; sh where neither names a shell.
+fn kind_of(name: &CStr, options: &ShimOptions<'_>) -> Result<Shell, Notice> {
+    let names = [name.to_bytes(), sys::executed_path().to_bytes()];
+    let is_chosen = !given(options.shell).is_empty();
+    match (names.into_iter().find_map(Shell::named), names.into_iter().find_map(other_shell)) {
+        (Some(kind), _) => Ok(kind),
+        (None, Some(other)) if !is_chosen => Err(shell::cannot_be(other)),
+        (None, _) => Ok(Shell::Sh),
+    }
 }
 
 /// The options with a choice of words.
@@ -269,7 +279,10 @@ impl<'a> ShimCall<'a> {
         let named = value(b"SHELL=".as_slice());
         let link = if shell::leads_to_shim(self.kind, named) { named } else { &[] };
         let path = shell::path_without_links(value(b"PATH="));
-        let rules = Rules::new(self.shell, given(self.options.env_drop)).with_link(link);
+        // What `rexec run` has found there, unless it was run by a shell with a link in its SHELL.
+        let own = own_value(self.env, b"SHELL");
+        let own = if own.is_empty() || shell::leads_to_shim(self.kind, own) { self.shell.to_bytes() } else { own };
+        let rules = Rules::new(own, given(self.options.env_drop)).with_link(link);
         rules.undoing(RunChanges(given(self.options.run_set)), path)
     }
 

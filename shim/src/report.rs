@@ -91,7 +91,7 @@ fn is_below_reporter() -> bool {
 }
 
 fn encode(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option<Vec<u8>> {
-    let rules = Rules::new(call.shell, given(call.options.env_drop));
+    let rules = Rules::new(call.shell.to_bytes(), given(call.options.env_drop));
     let mut room = REPORTED_ENV_BYTES;
     // An agent's sandbox calls the shell again by the path that it was set to. The host compares the two.
     let set = call.env.iter().copied().filter(|entry| entry.to_bytes().starts_with(b"CLAUDE_CODE_SHELL="));

@@ -11,7 +11,7 @@ use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::run_changes::{self, RunChanges, Undone};
-use rexec_sh::protocol::shell_places::places;
+use rexec_sh::protocol::shell_places::{is_in, places};
 
 use crate::sys::{self, FileKind, FileStatus};
 
@@ -38,14 +38,15 @@ fn is_myself(found: &FileStatus) -> bool {
     myself().is_some_and(|myself| myself.is_same_file(found))
 }
 
-/// The real shell's path: the one in `REXEC_SHELL`, or the first that is found.
-pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Notice> {
+/// The real shell's path: the one in `REXEC_SHELL`, or the place that the caller of `env` would have found, or the first.
+pub(crate) fn find<'a>(shell: Shell, chosen: Option<&'a CStr>, env: &[&CStr]) -> Result<&'a CStr, Notice> {
     if let Some(path) = chosen.filter(|path| !path.is_empty()) {
         return check_chosen(path).map(|()| path);
     }
     let (name, places) = (shell.word(), places(shell));
     let usable = |found: FileStatus| found.kind == FileKind::Regular && found.mode & 0o111 != 0 && !is_myself(&found);
-    places.iter().find(|path| sys::status_at(path).is_ok_and(usable)).copied().ok_or_else(|| {
+    let likely = likely_places(places, env).chain(places.iter().copied());
+    likely.into_iter().find(|path| sys::status_at(path).is_ok_and(usable)).ok_or_else(|| {
         let (first, last) = (places[0].to_string_lossy(), places[places.len() - 1].to_string_lossy());
         Notice::new(
             NOT_FOUND,
@@ -53,6 +54,30 @@ pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Notice>
             "set REXEC_SHELL to the absolute path of the shell that is to run commands",
         )
     })
+}
+
+/// A link has the name of a shell that the shim cannot be.
+pub(crate) fn cannot_be(name: &str) -> Notice {
+    let known = Shell::ALL.map(Shell::word).join(", ");
+    Notice::new(
+        NOT_FOUND,
+        format_args!("rexec-sh cannot stand for {name}, only for {known}"),
+        "call it by another name, or set REXEC_SHELL to the absolute path of the shell that is to run commands",
+    )
+}
+
+/// The places that the caller would have found without the shim. Where PATH led to the shim, they are in the order of PATH;
+/// else it is the shell of the user.
+fn likely_places(places: &'static [&'static CStr], env: &[&CStr]) -> impl Iterator<Item = &'static CStr> {
+    let value = |name: &[u8]| env.iter().find_map(|entry| entry.to_bytes().strip_prefix(name)).unwrap_or_default();
+    let executed = sys::executed_path().to_bytes();
+    let folder = executed.iter().rposition(|&byte| byte == b'/').map_or(&[][..], |at| &executed[..at]);
+    let path = value(b"PATH=").split(|&byte| byte == b':');
+    let is_from_path = path.clone().any(|other| other == folder);
+    let in_path: Vec<_> = path.filter_map(|folder| places.iter().find(|place| is_in(place, folder))).copied().collect();
+    let own = Some(run_changes::own_value(env, b"SHELL")).filter(|own| !own.is_empty()).unwrap_or(value(b"SHELL="));
+    let users = places.iter().find(|place| place.to_bytes() == own && !is_from_path).copied();
+    in_path.into_iter().filter(move |_| is_from_path).chain(users)
 }
 
 fn check_chosen(path: &CStr) -> Result<(), Notice> {

@@ -206,7 +206,7 @@ fn encode(
 ) -> Result<Vec<u8>, StartError> {
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     let entries: Vec<CString> = entries.collect();
-    let rules = Rules::new(&inherited.shell, &inherited.drop).with_link(&inherited.link);
+    let rules = Rules::new(inherited.shell.to_bytes(), &inherited.drop).with_link(&inherited.link);
     let env = rules.apply(entries.iter().map(CString::as_c_str));
     let names = (whoami, program);
     let mut frame = Vec::new();

@@ -55,12 +55,10 @@ pub struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Rules for a command run by this shell. `drop` is the value of `REXEC_ENV_DROP`.
+    /// Rules for a command whose `SHELL` is this path without rexec. `drop` is the value of `REXEC_ENV_DROP`.
     #[must_use]
-    pub fn new(shell: &CStr, drop: &'a [u8]) -> Self {
-        let mut entry = b"SHELL=".to_vec();
-        entry.extend_from_slice(shell.to_bytes());
-        let shell = CString::new(entry).expect("a C string has no NUL inside");
+    pub fn new(shell: &[u8], drop: &'a [u8]) -> Self {
+        let shell = CString::new([b"SHELL=", shell].concat()).expect("it comes from C strings");
         Self { shell, link: &[], drop, changes: RunChanges::default(), path: None }
     }
 
@@ -218,7 +216,7 @@ mod tests {
     use super::*;
 
     fn rules(drop: &str) -> Rules<'_> {
-        Rules::new(c"/bin/bash", drop.as_bytes())
+        Rules::new(b"/bin/bash", drop.as_bytes())
     }
 
     fn applied(rules: &Rules<'_>, entries: &[&CStr]) -> Vec<CString> {

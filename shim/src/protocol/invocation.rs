@@ -1,7 +1,7 @@
 //! Which invocations of a shell go to the host, and which real shell a name stands for. Pure: arguments in, answer out.
 //!
 //! Only `-c STRING` goes to the host, with options of the shell before the `-c`, in one cluster with it (`-lc`), or
-//! behind it (`-c -l STRING`). Options are read as the shells themselves read them (bash 5, dash, zsh), because some
+//! behind it (`-c -l STRING`). Options are read as the shells themselves read them (bash 5, dash, zsh, fish), because some
 //! take an argument that must not be mistaken for the command. Whatever a shell would reject goes to the real shell,
 //! which words the error.
 
@@ -14,7 +14,22 @@ pub enum Shell {
     Bash,
     /// zsh.
     Zsh,
+    /// dash.
+    Dash,
+    /// The system's ksh, whichever program that is.
+    Ksh,
+    /// mksh.
+    Mksh,
+    /// fish.
+    Fish,
+    /// busybox, which is a shell by its first argument.
+    Busybox,
 }
+
+/// Shells that the shim cannot stand for.
+const OTHER_SHELLS: [&str; 15] = [
+    "ash", "csh", "elvish", "es", "hush", "ksh93", "loksh", "nu", "oksh", "osh", "pwsh", "rc", "tcsh", "xonsh", "yash",
+];
 
 impl Shell {
     /// The `argv[0]` that the real shell gets in place of `name`: the one it would have without rexec. A path that
@@ -56,22 +71,38 @@ impl Shell {
             Self::Sh => "sh",
             Self::Bash => "bash",
             Self::Zsh => "zsh",
+            Self::Dash => "dash",
+            Self::Ksh => "ksh",
+            Self::Mksh => "mksh",
+            Self::Fish => "fish",
+            Self::Busybox => "busybox",
         }
     }
 
     /// The shell that a path or `argv[0]` stands for. What counts is its last part, without the `-` of a login shell and
-    /// without a leading `rexec-`. `None` when that is not a shell's name.
+    /// without a leading `rexec-`. `None` when that is not the name of a shell in [`Shell::ALL`].
     #[must_use]
     pub fn named(path: &[u8]) -> Option<Self> {
-        let file = file_name(path);
-        let file = file.strip_prefix(b"-").unwrap_or(file);
-        match file.strip_prefix(b"rexec-").unwrap_or(file) {
-            b"sh" => Some(Self::Sh),
-            b"bash" => Some(Self::Bash),
-            b"zsh" => Some(Self::Zsh),
-            _ => None,
-        }
+        let name = shell_name(path);
+        Self::ALL.into_iter().find(|shell| shell.word().as_bytes() == name)
     }
+
+    /// All that the shim stands for.
+    pub const ALL: [Self; 8] =
+        [Self::Sh, Self::Bash, Self::Zsh, Self::Dash, Self::Ksh, Self::Mksh, Self::Fish, Self::Busybox];
+}
+
+/// The name of the shell that a path or `argv[0]` stands for, if that is one that the shim cannot be.
+#[must_use]
+pub fn other_shell(path: &[u8]) -> Option<&'static str> {
+    OTHER_SHELLS.into_iter().find(|name| name.as_bytes() == shell_name(path))
+}
+
+/// The last part of a path or `argv[0]`, without the `-` of a login shell and without a leading `rexec-`.
+fn shell_name(path: &[u8]) -> &[u8] {
+    let file = file_name(path);
+    let file = file.strip_prefix(b"-").unwrap_or(file);
+    file.strip_prefix(b"rexec-").unwrap_or(file)
 }
 
 /// The real shell that was found.
@@ -122,6 +153,11 @@ pub fn is_command<'a>(shell: Shell, argv: impl IntoIterator<Item = &'a [u8]>) ->
     if argv.next().is_none_or(|name| name.starts_with(b"-")) {
         return false;
     }
+    match shell {
+        Shell::Fish => return is_fish_command(argv),
+        Shell::Busybox if !argv.next().is_some_and(|name| matches!(name, b"sh" | b"ash" | b"hush")) => return false,
+        _ => {}
+    }
     let (mut command, mut letters_seen) = (false, false);
     while let Some(argument) = argv.next() {
         let (sign, letters) = match argument {
@@ -151,6 +187,53 @@ pub fn is_command<'a>(shell: Shell, argv: impl IntoIterator<Item = &'a [u8]>) ->
         }
     }
     false
+}
+
+/// The same for the arguments of fish, which takes `-c STRING` as often as it is given, and options as getopt_long(3).
+fn is_fish_command<'a>(mut argv: impl Iterator<Item = &'a [u8]>) -> bool {
+    const WITH_ARGUMENT: &[u8] = b"cCdDfop";
+    const LONG_WITH_ARGUMENT: [&[u8]; 8] = [
+        b"command",
+        b"init-command",
+        b"debug",
+        b"debug-output",
+        b"debug-stack-frames",
+        b"features",
+        b"profile",
+        b"profile-startup",
+    ];
+    let mut command = false;
+    while let Some(argument) = argv.next() {
+        match argument {
+            b"-" | b"--" => return command,
+            [b'-', b'-', long @ ..] => {
+                let (name, value) = match long.iter().position(|&byte| byte == b'=') {
+                    Some(at) => (&long[..at], Some(&long[at + 1..])),
+                    None => (long, None),
+                };
+                if matches!(name, b"version" | b"help") {
+                    return false;
+                }
+                if !LONG_WITH_ARGUMENT.contains(&name) {
+                    continue;
+                }
+                if value.or_else(|| argv.next()).is_none() {
+                    return false;
+                }
+                command |= name == b"command";
+            }
+            [b'-', letters @ ..] => {
+                let ends = |letter: &u8| WITH_ARGUMENT.contains(letter) || matches!(letter, b'v' | b'h');
+                let Some(at) = letters.iter().position(ends) else { continue };
+                if matches!(letters[at], b'v' | b'h') || (at + 1 == letters.len() && argv.next().is_none()) {
+                    return false;
+                }
+                command |= letters[at] == b'c';
+            }
+            _ => return command,
+        }
+    }
+    command
 }
 
 /// Whether the arguments (`argv[0]` included) are options alone. The shell then reads commands from its terminal.

@@ -54,6 +54,16 @@ impl RunChanges<'_> {
     }
 }
 
+/// The user's own value of a variable in an environment; empty where it has none.
+#[must_use]
+pub fn own_value<'e>(env: &[&'e CStr], name: &[u8]) -> &'e [u8] {
+    let value = |entry: &&'e CStr| {
+        let entry: &'e CStr = entry;
+        entry.to_bytes().strip_prefix(OWN.as_bytes())?.strip_prefix(name)?.strip_prefix(b"=")
+    };
+    env.iter().find_map(value).unwrap_or_default()
+}
+
 /// The value of PATH without the folders named [`BASH_ONLY`] that are rexec's; `None` when it has none.
 pub fn without_folders(path: &[u8], mut is_ours: impl FnMut(&[u8]) -> bool) -> Option<Vec<u8>> {
     let is_named = |folder: &[u8]| folder.rsplit(|&byte| byte == b'/').next() == Some(BASH_ONLY.as_bytes());

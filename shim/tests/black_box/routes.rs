@@ -1,7 +1,7 @@
 //! When the shim executes the real shell instead, and which shell that is. No host listens in these tests.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use crate::host::{Place, outcome};
@@ -145,4 +145,49 @@ fn a_bash_that_hands_its_commands_to_the_shim_does_not_come_round() {
     let mut command = place.bash("echo once ${BASH_ENV-unset}");
     command.env("BASH_ENV", &recipe).env("SHIM", place.dir.join("rexec-bash")).env("REXEC_FALLBACK", "shell");
     assert_eq!(outcome(&command.output().unwrap()), (Some(0), "once unset\n".into(), String::new()));
+}
+
+#[test]
+fn a_link_is_the_shell_that_it_is_named_after() {
+    let place = Place::new();
+    let run = |name: &str| {
+        symlink("rexec-sh", place.dir.join(name)).unwrap();
+        let mut command = place.shim(name);
+        outcome(&command.env("REXEC_FALLBACK", "shell").args(["-c", "readlink /proc/self/exe; true"]).output().unwrap())
+    };
+    for name in ["dash", "rexec-dash", "ksh", "mksh", "fish"] {
+        let shell = name.strip_prefix("rexec-").unwrap_or(name);
+        let is_there = ["/bin", "/usr/bin", "/usr/local/bin"].iter().any(|dir| Path::new(dir).join(shell).exists());
+        let (code, out, err) = run(name);
+        if is_there {
+            // It is readlink(1) that runs, below the shell.
+            assert_eq!((code, out.is_empty(), err.as_str()), (Some(0), false, ""), "{name}");
+        } else {
+            let word = format!("rexec: there is no {shell} in the usual places");
+            assert!(code == Some(127) && err.starts_with(&word) && err.contains("\nhint: set REXEC_SHELL"), "{err}");
+        }
+    }
+    let (code, out, err) = run("tcsh");
+    assert!(code == Some(127) && out.is_empty() && err.starts_with("rexec: rexec-sh cannot stand for tcsh"), "{err}");
+}
+
+/// The caller would have found that one.
+#[test]
+fn where_path_leads_to_the_link_the_first_shell_in_path_is_the_real_one() {
+    let place = Place::new();
+    if !["/bin/bash", "/usr/bin/bash"].iter().all(|path| Path::new(path).exists()) {
+        return;
+    }
+    let link = place.shim("bash");
+    let links = Path::new(link.get_program()).parent().unwrap().display().to_string();
+    for (path, user, expected) in [
+        (format!("{links}:/usr/bin:/bin"), "/bin/bash", "/usr/bin/bash"),
+        (format!("{links}:/bin:/usr/bin"), "/usr/bin/bash", "/bin/bash"),
+        ("/usr/bin:/bin".to_owned(), "/usr/bin/bash", "/usr/bin/bash"),
+        ("/usr/bin:/bin".to_owned(), "/bin/zsh", "/bin/bash"),
+    ] {
+        let mut command = place.shim("bash");
+        command.env("REXEC_FALLBACK", "shell").env("PATH", &path).env("SHELL", user).args(["-c", "echo $BASH"]);
+        assert_eq!(outcome(&command.output().unwrap()).1, format!("{expected}\n"), "{path} {user}");
+    }
 }

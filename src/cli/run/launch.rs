@@ -112,7 +112,13 @@ impl AgentStart {
 
     /// Adds what the shim needs to undo the changes for a command: the names, and the user's own values.
     fn tell_shim(&mut self, user: &Situation<'_>) {
-        let is_told = |name: &&str| !BY_RULE.contains(name);
+        if self.set.iter().any(|(name, _)| name == "SHELL") {
+            // A command gets it back by a rule, and the shim looks there for the path of the shell.
+            let earlier = (user.variable)(&format!("{OWN}SHELL"));
+            let own = earlier.or_else(|| user.own("SHELL"));
+            own.into_iter().for_each(|own| self.put(&format!("{OWN}SHELL"), own));
+        }
+        let is_told = |name: &&str| !BY_RULE.contains(name) && !name.starts_with(OWN);
         let names: Vec<String> =
             self.set.iter().map(|(name, _)| name.as_str()).filter(is_told).map(str::to_owned).collect();
         if names.is_empty() {
@@ -158,10 +164,15 @@ fn in_front(first: OsString, rest: Option<OsString>) -> OsString {
 
 /// The link for the user's own shell. bash stands for a shell that rexec does not know, because most agents would take it.
 pub(super) fn users_link(user: &Situation<'_>) -> &'static str {
-    match (user.variable)("SHELL").and_then(|shell| Shell::named(shell.as_bytes())) {
+    let shell = user.own("SHELL").and_then(|shell| Shell::named(shell.as_bytes()));
+    match shell {
         Some(Shell::Zsh) => "rexec-zsh",
         Some(Shell::Sh) => "rexec-sh",
-        Some(Shell::Bash) | None => "rexec-bash",
+        Some(Shell::Dash) => "rexec-dash",
+        Some(Shell::Ksh) => "rexec-ksh",
+        Some(Shell::Mksh) => "rexec-mksh",
+        Some(Shell::Fish) => "rexec-fish",
+        Some(Shell::Bash | Shell::Busybox) | None => "rexec-bash",
     }
 }
 
@@ -231,9 +242,12 @@ mod tests {
         assert_eq!(of("opencode", &env), [settings, &set("OPENCODE_CONFIG_CONTENT")]);
         assert_eq!((of("pi", &env), of("copilot", &env)), (of("codex", &env), of("codex", &env)));
         assert_eq!(of("cline", &env), of("codex", &env));
-        assert_eq!(of("cn", &env), ["SHELL=/run/x/shells/rexec-bash", "REXEC_WHOAMI=Continue"]);
+        assert_eq!(
+            of("cn", &env),
+            ["SHELL=/run/x/shells/rexec-bash", "REXEC_WHOAMI=Continue", "REXEC_OWN_SHELL=/usr/bin/bash"]
+        );
         assert_eq!(of("mini", &env), ["PYTHONPATH=/run/x/shells/python", "REXEC_WHOAMI=mini-swe-agent"]);
-        assert_eq!(of("aider", &env), ["SHELL=/run/x/shells/rexec-bash", "REXEC_WHOAMI=Aider"]);
+        assert_eq!(of("aider", &env)[..2], ["SHELL=/run/x/shells/rexec-bash", "REXEC_WHOAMI=Aider"]);
         assert_eq!(RECIPES.iter().filter(|recipe| !recipe.works()).count(), 2);
     }
 
@@ -247,8 +261,12 @@ mod tests {
             ["CLAUDE_CODE_SHELL=/run/x/shells/rexec-bash", "REXEC_OWN_CLAUDE_CODE_SHELL=/bin/bash"]
         );
         assert_eq!(of("cn", &zsh)[0], "SHELL=/run/x/shells/rexec-zsh");
-        assert_eq!(of("cn", &[("SHELL", "/usr/bin/fish")])[0], "SHELL=/run/x/shells/rexec-bash");
-        assert_eq!(of("aider", &[("SHELL", "/bin/sh"), ("REXEC_WHOAMI", "me")]), ["SHELL=/run/x/shells/rexec-sh"]);
+        assert_eq!(of("cn", &[("SHELL", "/usr/bin/fish")])[0], "SHELL=/run/x/shells/rexec-fish");
+        assert_eq!(of("cn", &[("SHELL", "/usr/bin/nu")])[0], "SHELL=/run/x/shells/rexec-bash");
+        let inside = [("SHELL", "/run/y/shells/rexec-fish"), ("REXEC_OWN_SHELL", "/usr/bin/fish")];
+        assert_eq!(of("cn", &inside)[2], "REXEC_OWN_SHELL=/usr/bin/fish");
+        let sh = [("SHELL", "/bin/sh"), ("REXEC_WHOAMI", "me")];
+        assert_eq!(of("aider", &sh), ["SHELL=/run/x/shells/rexec-sh", "REXEC_OWN_SHELL=/bin/sh"]);
         assert_eq!(of("gemini", &[]), ["PATH=/run/x/shells/bash-only"]);
         assert_eq!(of("mini", &[("PYTHONPATH", "/a:/b")])[0], "PYTHONPATH=/run/x/shells/python:/a:/b");
         for level in [&[][..], &[("SHLVL", "0")], &[("SHLVL", "x")]] {

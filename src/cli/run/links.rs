@@ -27,7 +27,18 @@ const FOLDERS: [&str; 3] = ["bash-only", "python", ZSH_FOLDER];
 
 /// The links to `rexec-sh`. Their names say which real shell runs a command; some agents want a name that contains bash
 /// or zsh, and opencode treats one that is just `bash` in another way.
-const LINKS: [&str; 6] = ["rexec-sh", "rexec-bash", "rexec-zsh", "sh", "zsh", "bash-only/bash"];
+const LINKS: [&str; 10] = [
+    "rexec-sh",
+    "rexec-bash",
+    "rexec-zsh",
+    "rexec-dash",
+    "rexec-ksh",
+    "rexec-mksh",
+    "rexec-fish",
+    "sh",
+    "zsh",
+    "bash-only/bash",
+];
 
 /// The files, and what they hold.
 const FILES: [(&str, &str); 3] = [

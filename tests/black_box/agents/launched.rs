@@ -73,7 +73,7 @@ fn links_are_made_once_and_repaired() {
     printed(&mut place.run(&host, &[agent]));
     assert!(["rexec-bash", "sh"].iter().all(|name| fs::read_link(folder.join(name)).is_ok_and(|to| to == shim)));
     assert!(fs::read_to_string(folder.join("rexec-env.sh")).expect("a file").contains("BASH_EXECUTION_STRING"));
-    assert_eq!(fs::read_dir(&folder).expect("a directory").count(), 9, "nothing else is left behind");
+    assert_eq!(fs::read_dir(&folder).expect("a directory").count(), 13, "nothing else is left behind");
     host.finish();
 }
 

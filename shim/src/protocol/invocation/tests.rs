@@ -52,8 +52,58 @@ fn names_stand_for_shells() {
     ] {
         assert_eq!(Shell::named(name.as_bytes()), Some(shell), "{name}");
     }
-    for name in ["", "-", "recorder", "bash/", "rexec", "dash", "rexec-rexec-sh"] {
-        assert_eq!(Shell::named(name.as_bytes()), None, "{name}");
+    for shell in Shell::ALL {
+        assert_eq!(Shell::named(format!("/x/rexec-{}", shell.word()).as_bytes()), Some(shell));
+        assert_eq!(other_shell(shell.word().as_bytes()), None);
+    }
+    for name in ["", "-", "recorder", "bash/", "rexec", "bashful", "rexec-rexec-sh"] {
+        assert_eq!((Shell::named(name.as_bytes()), other_shell(name.as_bytes())), (None, None), "{name}");
+    }
+    for name in ["tcsh", "/usr/bin/nu", "-yash", "rexec-pwsh"] {
+        assert!(Shell::named(name.as_bytes()).is_none() && other_shell(name.as_bytes()).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn fish_takes_a_command_in_each_of_its_ways() {
+    for (line, is_command) in [
+        ("fish -c X", true),
+        ("fish -cX", true),
+        ("fish -lc X", true),
+        ("fish --command=X", true),
+        ("fish --command X", true),
+        ("fish -C Y -c X", true),
+        ("fish --init-command Y -c X", true),
+        ("fish -N -c X a b", true),
+        ("fish -c X -c Y", true),
+        ("fish -c X -- a", true),
+        ("fish", false),
+        ("fish -l", false),
+        ("fish -C Y", false),
+        ("fish -c", false),
+        ("fish --command", false),
+        ("fish -v -c X", false),
+        ("fish --version", false),
+        ("fish script -c X", false),
+        ("fish -- -c X", false),
+    ] {
+        let argv: Vec<&str> = line.split(' ').collect();
+        assert_eq!(goes_to_the_host(Shell::Fish, &argv), is_command, "{line}");
+    }
+}
+
+#[test]
+fn busybox_is_a_shell_by_its_first_argument() {
+    for (line, is_command) in [
+        ("busybox sh -c X", true),
+        ("busybox ash -ec X", true),
+        ("busybox sh script", false),
+        ("busybox ls -c X", false),
+        ("busybox -c X", false),
+        ("busybox", false),
+    ] {
+        let argv: Vec<&str> = line.split(' ').collect();
+        assert_eq!(goes_to_the_host(Shell::Busybox, &argv), is_command, "{line}");
     }
 }
 
