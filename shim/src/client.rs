@@ -1,11 +1,11 @@
 //! The shim as the host's client, from the sent RUN frame to the command's exit: one poll(2) over all events.
 //!
 //! ```text
-//! socket ──▶ buffer ──▶ chunk ──▶ output (1 or 2)        signals, parent, readers gone ──▶ outgoing ──▶ socket
+//! socket ──▶ buffer ──▶ chunk ──▶ output (1 or 2)        signals, agent or parent or readers gone ──▶ outgoing ──▶ socket
 //! ```
 //!
 //! Invariants: output is written in the order of its frames, straight from the one read buffer; while an output does
-//! not take it, nothing more is read from the host (`read_ahead` has the exception), but signals and the parent's death
+//! not take it, nothing more is read from the host (`read_ahead` has the exception), but signals and the agent's death
 //! still take effect; descriptor 0 is never read, unless it is a terminal that the host relays; a failed write never
 //! changes an exit code other than 0.
 
@@ -22,10 +22,11 @@ use nix::libc;
 use rexec_sh::protocol::direct::DirectCall;
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::process::{Exit, Pid, Signal};
+use rexec_sh::protocol::process::{Exit, Signal};
 use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, HEADER_BYTES, encode_abort};
 
 use crate::controlling_terminal::ControllingTerminal;
+use crate::lifeline::{Lifeline, have_lost_readers};
 use crate::notice;
 use crate::output_descriptor::OutputDescriptor;
 use crate::sys::{self, SignalSet, bit};
@@ -80,8 +81,7 @@ pub(crate) enum ClientEnd {
 pub(crate) struct Client {
     socket: OwnedFd,
     signals: OwnedFd,
-    /// The parent and its pidfd. `None` once the parent has died, or when its death has no effect.
-    parent: Option<(Pid, OwnedFd)>,
+    lifeline: Lifeline,
     outputs: [OutputDescriptor; 2],
     buffer: Vec<u8>,
     /// `buffer[start..end]` has arrived and is not decoded yet.
@@ -95,7 +95,6 @@ pub(crate) struct Client {
     outgoing: Vec<u8>,
     /// How many bytes of `outgoing` belong to the request.
     request: usize,
-    is_orphan: bool,
     aborting: Option<Instant>,
     /// Signals that have arrived, except those that stop or continue.
     came: SignalSet,
@@ -119,16 +118,11 @@ pub(crate) struct Client {
 
 impl Client {
     /// The client on a connection on which the first part of the request was sent.
-    pub(crate) fn new(
-        socket: OwnedFd,
-        signals: OwnedFd,
-        parent: Option<(Pid, OwnedFd)>,
-        outputs: [OutputDescriptor; 2],
-    ) -> Self {
+    pub(crate) fn new(socket: OwnedFd, signals: OwnedFd, lifeline: Lifeline, outputs: [OutputDescriptor; 2]) -> Self {
         Self {
             socket,
             signals,
-            parent,
+            lifeline,
             outputs,
             buffer: vec![0; FIRST_BUFFER_BYTES],
             start: 0,
@@ -139,7 +133,6 @@ impl Client {
             ending: None,
             outgoing: Vec::new(),
             request: 0,
-            is_orphan: false,
             aborting: None,
             came: 0,
             unheard: None,
@@ -245,10 +238,12 @@ impl Client {
         // A descriptor without events would still report its hang-up, and poll would return at once every time.
         let socket = if events == 0 { -1 } else { self.socket.as_raw_fd() };
         let [out, err] = &self.outputs;
+        let [agent, parent] = self.lifeline.watch();
         let mut watched = [
             sys::watch(socket, events),
             sys::watch(self.signals.as_raw_fd(), libc::POLLIN),
-            sys::watch(self.parent.as_ref().map_or(-1, |(_, watch)| watch.as_raw_fd()), libc::POLLIN),
+            agent,
+            parent,
             out.watch(blocked == Some(CallerStream::Out)),
             err.watch(blocked == Some(CallerStream::Err)),
             self.terminal.as_ref().map_or(sys::watch(-1, 0), ControllingTerminal::watch),
@@ -260,7 +255,7 @@ impl Client {
         if self.aborting.is_some_and(|deadline| deadline <= Instant::now()) {
             return Some(self.end_of(ABORTED));
         }
-        let [socket, signals, parent, out, err, keys] = watched.map(|watched| watched.revents);
+        let [socket, signals, agent, parent, out, err, keys] = watched.map(|watched| watched.revents);
         if signals != 0 {
             self.on_signals();
         }
@@ -269,8 +264,15 @@ impl Client {
                 self.close(stream);
             }
         }
+        if agent != 0 {
+            self.lifeline.lose_agent();
+            self.abort();
+        }
         if parent != 0 {
-            self.on_orphaned();
+            self.on_parent_ended();
+        }
+        if self.lifeline.looks_at().is_some_and(|at| at <= Instant::now()) {
+            self.lifeline.look();
         }
         self.release_signal();
         if keys != 0 {
@@ -296,7 +298,8 @@ impl Client {
     fn patience_ms(&self) -> i32 {
         let retry = self.terminal.as_ref().and_then(ControllingTerminal::retry_at);
         let held = self.held_signal.map(|(until, _)| until);
-        let deadlines = [self.aborting, self.hears_by(), held, retry, self.hold_back, self.ahead_at()];
+        let look = self.lifeline.looks_at();
+        let deadlines = [self.aborting, self.hears_by(), held, retry, self.hold_back, self.ahead_at(), look];
         deadlines.into_iter().flatten().min().map_or(-1, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
@@ -309,12 +312,18 @@ impl Client {
         self.unheard.filter(|_| self.chunk.is_none()).map(|(by, _)| by)
     }
 
-    /// Aborts the command when its parent has died, unless its output still has a reader, which could stop it. With a
-    /// signal for its parent's death the caller has asked for the end in any case.
-    fn on_orphaned(&mut self) {
-        self.parent = None;
-        self.is_orphan = true;
-        if self.held_signal.take().is_some() || !self.outputs[index(CallerStream::Out)].has_reader() {
+    /// With a signal for its parent's death the caller has asked for the command's end in any case.
+    fn on_parent_ended(&mut self) {
+        self.lifeline.lose_parent();
+        if self.held_signal.take().is_some() {
+            self.abort();
+        }
+        self.abort_if_left();
+    }
+
+    /// Aborts a command for which nobody waits any more.
+    fn abort_if_left(&mut self) {
+        if self.lifeline.is_left() && have_lost_readers(&self.outputs) {
             self.abort();
         }
     }

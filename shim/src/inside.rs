@@ -1,10 +1,10 @@
 //! Whether this process already runs below a host's guard. If it does, the shim becomes the real shell.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::AsRawFd;
 
 use nix::libc;
-use rexec_sh::protocol::mark::{ProcessStat, is_guard_above};
+use rexec_sh::protocol::mark::{NamedProgram, ProcessStat, is_guard_above};
 
 use rexec_sh::protocol::process::Pid;
 
@@ -13,8 +13,10 @@ use crate::sys;
 
 /// The inode of the first pid namespace, on every machine (`PROC_PID_INIT_INO`).
 const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
-/// How much of `/proc/PID/stat` is read, bytes. The session lies before that.
+/// How much of `/proc/PID/stat` is read, bytes. The start lies before that.
 const STAT_BYTES: usize = 1024;
+/// How much of `/proc/PID/comm` is read, bytes: a thread of the kernel may have the longest name there.
+const NAME_BYTES: usize = 64;
 /// Processes above one that are looked at.
 const ANCESTORS_MAX: usize = 1024;
 
@@ -38,16 +40,34 @@ pub(crate) fn judge(value: &[u8]) -> Inside {
     if is_guard_above(sys::parent(), stat_of) {
         return Inside::Yes;
     }
-    match sys::status_at(c"/proc/self/ns/pid") {
-        Ok(own) if own.inode != FIRST_NAMESPACE => Inside::Unseen,
-        _ => Inside::No,
-    }
+    if is_in_first_namespace() { Inside::No } else { Inside::Unseen }
+}
+
+/// Whether this pid namespace is the first one, as far as that shows.
+pub(crate) fn is_in_first_namespace() -> bool {
+    sys::status_at(c"/proc/self/ns/pid").map_or(true, |own| own.inode == FIRST_NAMESPACE)
 }
 
 /// Reads what counts of a process.
 pub(crate) fn stat_of(pid: Pid) -> Option<ProcessStat> {
-    let path = CString::new(format!("/proc/{pid}/stat")).expect("a number has no NUL");
-    let file = sys::open(&path, libc::O_RDONLY).ok()?;
+    read_stat(&CString::new(format!("/proc/{pid}/stat")).expect("a number has no NUL"))
+}
+
+/// Reads what counts of this process. Its number is another one where /proc is that of another pid namespace.
+pub(crate) fn own_stat() -> Option<ProcessStat> {
+    read_stat(c"/proc/self/stat")
+}
+
+/// What a process is by its name. Its /proc/PID/comm costs a third of its stat, for which the kernel sums up its threads.
+pub(crate) fn program_of(pid: Pid) -> NamedProgram {
+    let path = CString::new(format!("/proc/{pid}/comm")).expect("a number has no NUL");
+    let mut name = [0; NAME_BYTES];
+    let read = sys::open(&path, libc::O_RDONLY).and_then(|file| sys::read(file.as_raw_fd(), &mut name));
+    NamedProgram::of(read.map_or(&[][..], |bytes| name[..bytes].trim_ascii_end()))
+}
+
+fn read_stat(path: &CStr) -> Option<ProcessStat> {
+    let file = sys::open(path, libc::O_RDONLY).ok()?;
     let mut text = [0; STAT_BYTES];
     let bytes = sys::read(file.as_raw_fd(), &mut text).ok()?;
     ProcessStat::read(&text[..bytes])

@@ -8,6 +8,7 @@
 //! ├─ inside                 whether a guard is above already
 //! ├─ shell                  finds the real shell, and becomes it
 //! ├─ collect                what the command inherits: streams, limits, masks, descriptors
+//! ├─ lifeline               whose end ends the command: its agent's, or else its parent's
 //! ├─ connect                finds, checks and opens the host's socket
 //! └─ client                 from the sent request to the exit code, one poll(2)
 //!    ├─ incoming            frames from the host, output for the caller

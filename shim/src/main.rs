@@ -13,6 +13,7 @@ mod connect;
 mod controlling_terminal;
 mod direct;
 mod inside;
+mod lifeline;
 mod local_run;
 mod notice;
 mod output_descriptor;
@@ -35,7 +36,7 @@ use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, OWN_FAILURE};
 use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive, other_shell};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, ShimOptions, given};
-use rexec_sh::protocol::process::{Pid, Signal};
+use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::run_changes::{RunChanges, own_value};
 use rexec_sh::protocol::unseen::UnseenReason;
 use rexec_sh::protocol::wire::{
@@ -47,6 +48,7 @@ use collect::StandardStreams;
 use connect::NoHost;
 use controlling_terminal::ControllingTerminal;
 use inside::Inside;
+use lifeline::Lifeline;
 use output_descriptor::OutputDescriptor;
 use report::Reporting;
 use sys::{SignalSet, bit};
@@ -177,8 +179,8 @@ impl ShimCall<'_> {
     /// Lets the host run the command, and exits with its code.
     fn attempt(&self, standard: &mut StandardStreams, choices: Choices) -> Result<Infallible, Attempt> {
         standard.plug().map_err(|error| failed("/dev/null cannot be opened", error))?;
-        // Opened early, because the parent's death goes unnoticed until then.
-        let parent = parent();
+        // Found early, because the parent's death goes unnoticed until then.
+        let lifeline = Lifeline::find(self.env, &self.options);
         let inherited = collect::inherited();
         let directory = collect::working_directory().map_err(|error| match error {
             Errno::EACCES => {
@@ -205,7 +207,6 @@ impl ShimCall<'_> {
         let brought = terminal.as_ref().filter(|_| attributes.stdio.brings_terminal());
         descriptors.extend(brought.map(ControllingTerminal::descriptor));
         descriptors.extend_from_slice(&attributes.inherited);
-        let parent = parent.filter(|_| attributes.ignored & bit(Signal::HUP) == 0);
         let signals = SignalMask::block(attributes.ignored, standard.window().is_some());
         attributes.blocked = signals.inherited;
 
@@ -224,7 +225,7 @@ impl ShimCall<'_> {
         let signal_watch = signal_watch.map_err(|error| failed("signals cannot be watched", error))?;
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
         let outputs = [CallerStream::Out, CallerStream::Err].map(|stream| OutputDescriptor::new(stream, standard));
-        let relay = Client::new(socket, signal_watch, parent, outputs);
+        let relay = Client::new(socket, signal_watch, lifeline, outputs);
         let relay = relay.for_call(self.direct.as_ref());
         let mut relay = relay.with_terminals(terminal, standard.window());
         relay.queue_request(&request[sent..]);
@@ -347,16 +348,6 @@ fn send_request(
             Err(error) => return Err(failed("the command cannot be sent to rexec-host", error)),
         }
     }
-}
-
-/// The parent and its pidfd. `None` for an orphan, also for one that has just become one.
-fn parent() -> Option<(Pid, OwnedFd)> {
-    let pid = sys::parent();
-    if pid.number() <= 1 {
-        return None;
-    }
-    let watch = sys::process_descriptor(pid).ok()?;
-    (sys::parent() == pid).then_some((pid, watch))
 }
 
 #[cold]

@@ -124,14 +124,14 @@ impl OutputDescriptor {
         self.is_closed
     }
 
-    /// Whether there is a reader that could close its end.
-    pub(crate) fn has_reader(&self) -> bool {
-        !self.is_closed && matches!(self.kind, FileKind::Pipe | FileKind::Socket)
+    /// Whether it has, or had, a reader that could close its end.
+    pub(crate) fn is_piped(&self) -> bool {
+        matches!(self.kind, FileKind::Pipe | FileKind::Socket)
     }
 
     /// The poll(2) entry. It waits for space while a write is pending, and always for the reader to leave.
     pub(crate) fn watch(&self, wants_room: bool) -> libc::pollfd {
-        let watched = self.has_reader() || (self.is_terminal && !self.is_closed);
+        let watched = !self.is_closed && (self.is_piped() || self.is_terminal);
         match (wants_room, watched) {
             (true, _) => sys::watch(self.fd, libc::POLLOUT),
             (false, true) => sys::watch(self.fd, 0),

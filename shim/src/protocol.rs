@@ -12,11 +12,12 @@
 //! | [`run_changes`] | what `rexec run` has changed for an agent, and how it is undone for commands |
 //! | [`direct`] | how `rexec exec` asks the shim for a program instead of a shell's command string |
 //! | [`options`], [`choice`] | the shim's `REXEC_` variables, and the choices in them |
-//! | [`agents`] | which agent calls, by its variables |
+//! | [`agents`], [`agent_programs`] | which agent calls, by its variables and by the processes above |
 //! | [`unseen`] | notes about commands that ran without a host |
 //! | [`mark`] | `REXEC_INSIDE`, and whether a guard is above |
 //! | [`notice`], [`exit_code`] | how a problem is told, and the exit codes |
 
+pub mod agent_programs;
 pub mod agents;
 pub mod choice;
 pub mod direct;

@@ -1,10 +1,8 @@
 //! The agent that calls, as its environment tells.
 
 mod marks;
-mod programs;
 
 pub use marks::{CallerMarks, Role};
-pub use programs::{is_between, named_by_program};
 use rexec_sh::protocol::agents::started;
 
 use crate::limits;

@@ -10,11 +10,12 @@
 
 use std::collections::VecDeque;
 
+use rexec_sh::protocol::agent_programs::{is_between, named_by_program};
 use rexec_sh::protocol::process::Pid;
 
 use super::idle_end::IdleEnd;
 use super::peer::Peer;
-use crate::front::caller::{Role, is_between, named_by_program};
+use crate::front::caller::Role;
 use crate::front::command::Command;
 use crate::front::sessions::Sessions;
 use crate::limits;

@@ -3,6 +3,7 @@
 mod endings;
 mod kills;
 mod leftovers;
+mod lifelines;
 mod loads;
 mod orders;
 mod reuse;

@@ -143,8 +143,6 @@ impl Client {
             output.close();
             encode_closed(stream, &mut self.outgoing);
         }
-        if self.is_orphan && stream == CallerStream::Out {
-            self.abort();
-        }
+        self.abort_if_left();
     }
 }

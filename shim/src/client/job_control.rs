@@ -131,7 +131,7 @@ impl Client {
     /// shell alone would get that one, and what it has started in other sessions would live on. The kernel sends it again
     /// for each thread of the parent that it makes the new parent and that dies, too.
     fn hold_or_pass(&mut self, signal: Signal) {
-        if self.parent.is_some() && sys::death_signal() == Some(signal) {
+        if self.lifeline.parent().is_some() && sys::death_signal() == Some(signal) {
             self.held_signal.get_or_insert((Instant::now() + DEATH_PATIENCE, signal));
         } else {
             self.pass_on(signal);
@@ -144,7 +144,7 @@ impl Client {
         // Without one no clock is read, which few calls need.
         let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= Instant::now()) else { return };
         let is_dying = |parent: Pid| sys::parent() != parent || sys::is_dying(parent);
-        if self.parent.as_ref().is_some_and(|(parent, _)| is_dying(*parent)) {
+        if self.lifeline.parent().is_some_and(is_dying) {
             self.held_signal = Some((Instant::now() + DEATH_PATIENCE, signal));
         } else {
             self.pass_on(signal);

@@ -5,6 +5,7 @@
 
 use std::ffi::CStr;
 
+use super::agent_programs::{is_between, named_by_program};
 use super::process::Pid;
 
 /// The entry that marks everything below a run.
@@ -31,7 +32,7 @@ pub fn guard_above(parent: Pid, mut stat_of: impl FnMut(Pid) -> Option<ProcessSt
     let mut pid = parent;
     for _ in 0..ANCESTORS_MAX {
         let stat = (pid.number() > 1).then(|| stat_of(pid)).flatten()?;
-        if stat.has_guards_name && stat.session == pid {
+        if stat.program == NamedProgram::Guard && stat.session == pid {
             return Some(stat);
         }
         pid = stat.parent;
@@ -39,15 +40,32 @@ pub fn guard_above(parent: Pid, mut stat_of: impl FnMut(Pid) -> Option<ProcessSt
     None
 }
 
+/// What a process is by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedProgram {
+    /// A guard.
+    Guard,
+    /// An agent.
+    Agent,
+    /// A shell, or a program that starts one for another program.
+    Between,
+    /// Anything else.
+    Other,
+}
+
 /// What counts of a `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// Whether it has the name of a guard.
-    pub has_guards_name: bool,
+    /// The process.
+    pub pid: Pid,
+    /// What it is by its name.
+    pub program: NamedProgram,
     /// The parent; 0 when it is outside of this pid namespace.
     pub parent: Pid,
     /// The session, which a guard leads.
     pub session: Pid,
+    /// When it began. With the number, this tells it from every other process.
+    pub start: u64,
 }
 
 impl ProcessStat {
@@ -57,10 +75,25 @@ impl ProcessStat {
         let open = text.iter().position(|&byte| byte == b'(')?;
         let close = text.iter().rposition(|&byte| byte == b')')?;
         let mut fields = std::str::from_utf8(text.get(close + 1..)?).ok()?.split_ascii_whitespace();
-        // The state is the third field, the parent the fourth, the session the sixth.
+        // The state is the third field, the parent the fourth, the session the sixth, the start the twenty-second.
         let mut pid = || fields.nth(1)?.parse().ok().map(Pid::new);
         let (parent, session) = (pid()?, pid()?);
-        Some(Self { has_guards_name: text.get(open + 1..close)? == GUARD_NAME.to_bytes(), parent, session })
+        let start = fields.nth(15)?.parse().ok()?;
+        let own = std::str::from_utf8(text.get(..open)?).ok()?.trim_ascii_end().parse().ok()?;
+        Some(Self { pid: Pid::new(own), program: NamedProgram::of(text.get(open + 1..close)?), parent, session, start })
+    }
+}
+
+impl NamedProgram {
+    /// What the name of a process says of it.
+    #[must_use]
+    pub fn of(name: &[u8]) -> Self {
+        match std::str::from_utf8(name) {
+            _ if name == GUARD_NAME.to_bytes() => Self::Guard,
+            Ok(name) if named_by_program(name).is_some() => Self::Agent,
+            Ok(name) if is_between(name) => Self::Between,
+            _ => Self::Other,
+        }
     }
 }
 
@@ -68,24 +101,41 @@ impl ProcessStat {
 mod tests {
     use super::*;
 
+    fn stat(program: NamedProgram, pid: i32, parent: i32, session: i32) -> ProcessStat {
+        let [pid, parent, session] = [pid, parent, session].map(Pid::new);
+        ProcessStat { pid, program, parent, session, start: 99 }
+    }
+
     #[test]
     fn a_stat_is_read_whatever_the_name() {
-        let read = |name: &str| ProcessStat::read(format!("42 ({name}) S 41 5 6 7 8 9").as_bytes()).unwrap();
-        assert_eq!(
-            read("rexec-guard"),
-            ProcessStat { has_guards_name: true, parent: Pid::new(41), session: Pid::new(6) }
-        );
-        assert_eq!(read(") R (x"), ProcessStat { has_guards_name: false, parent: Pid::new(41), session: Pid::new(6) });
+        let read = |name: &str| {
+            let fields = "S 41 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 99 1";
+            ProcessStat::read(format!("42 ({name}) {fields}").as_bytes()).unwrap()
+        };
+        let names = [
+            ("rexec-guard", NamedProgram::Guard),
+            ("claude", NamedProgram::Agent),
+            ("timeout", NamedProgram::Between),
+            (") R (x", NamedProgram::Other),
+        ];
+        for (name, program) in names {
+            assert_eq!(read(name), stat(program, 42, 41, 6));
+        }
         assert_eq!(ProcessStat::read(b"42 (sh) S 41"), None);
+        let own = std::fs::read("/proc/self/stat").unwrap();
+        let own = ProcessStat::read(&own).unwrap();
+        assert_eq!(own.pid.number(), std::process::id().cast_signed());
+        assert_eq!(own.parent.number(), std::os::unix::process::parent_id().cast_signed());
     }
 
     #[test]
     fn a_mark_counts_below_a_guard_alone() {
-        let tree = |has_guards_name, session| {
+        let tree = |is_guard, session: Pid| {
+            let program = if is_guard { NamedProgram::Guard } else { NamedProgram::Other };
             move |pid: Pid| match pid.number() {
-                30 => Some(ProcessStat { has_guards_name: false, parent: Pid::new(20), session: Pid::new(10) }),
-                20 => Some(ProcessStat { has_guards_name: false, parent: Pid::new(10), session: Pid::new(10) }),
-                10 => Some(ProcessStat { has_guards_name, parent: Pid::new(1), session }),
+                30 => Some(stat(NamedProgram::Other, 30, 20, 10)),
+                20 => Some(stat(NamedProgram::Other, 20, 10, 10)),
+                10 => Some(stat(program, 10, 1, session.number())),
                 _ => None,
             }
         };

@@ -84,7 +84,8 @@ fn all() -> impl Iterator<Item = Signal> {
     (1..=SIGNALS).map(Signal::new)
 }
 
-fn is_ignored(signal: Signal) -> bool {
+/// Whether this process ignores a signal.
+pub(crate) fn is_ignored(signal: Signal) -> bool {
     let mut action = DEFAULT;
     // SAFETY: no action is set, and the kernel writes one to `action`.
     let result = unsafe {

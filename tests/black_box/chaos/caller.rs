@@ -175,7 +175,11 @@ impl<'a> Caller<'a> {
     fn agent(&self, errand: &Errand, tag: &str, home: &TempDir) -> Calling {
         self.chaos.counts.calls.fetch_add(1, Relaxed);
         let shim = programs::shims().join("bash");
-        let script = format!("unset REXEC_INSIDE; '{}' -c \"$SCRIPT\" > out 2>&1 & wait", shim.display());
+        // It is known for an agent by its name.
+        let program = home.join("claude");
+        let text = format!("#!/bin/bash\n'{}' -c \"$SCRIPT\" > out 2>&1 & wait\n", shim.display());
+        programs::write(&program, text.as_bytes());
+        let script = format!("unset REXEC_INSIDE; exec {}", program.display());
         let call = errand.call(home, tag);
         let call = crate::support::call::Call { argv: vec![b"bash".to_vec(), b"-c".to_vec(), script.into()], ..call };
         let socket = format!("REXEC_SOCKET={}", self.chaos.socket.display());

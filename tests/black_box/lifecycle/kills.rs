@@ -164,37 +164,6 @@ fn a_command_whose_host_is_killed_may_clean_up() {
     assert!(cleans, "it was killed at once");
 }
 
-/// An agent that is killed cannot tell its shell; whether somebody still reads the output decides.
-#[test]
-fn killing_the_agent_ends_a_command_that_nobody_waits_for() {
-    let host = Host::start();
-    let shim = crate::support::programs::shims().join("bash");
-    // The reader says itself that it is there: the agent starts it after the command.
-    for (into, ends) in [("> out", true), ("| { echo >> reads; cat > out; }", false)] {
-        _ = fs::remove_file(host.home.join("pids"));
-        // The one that lives has time to be ended from the moment on at which its agent is.
-        let runs = if ends { "sleep 1000" } else { "until test -e go; do sleep 0.05; done; sleep 3" };
-        let command = format!("echo $$ >> pids; echo $$ >> pids; {runs}; echo lived > lived");
-        let script = format!("unset REXEC_INSIDE; '{}' -c '{command}' {into} & wait", shim.display());
-        let agent = host.call(&script).env(&format!("REXEC_SOCKET={}", host.socket().display()));
-        let agent = agent.start(Target::Real).expect("the agent starts");
-        let is_read = || ends || host.home.join("reads").exists();
-        assert!(waiting::until_true(PATIENCE, || pids(&host).len() >= 2 && is_read()), "the command never started");
-        let command = Process::of(pids(&host)[0]).expect("it runs");
-        fs::write(host.home.join("go"), "").expect("a file");
-        agent.warden.signal(SIGKILL);
-        if ends {
-            assert!(waiting::until_true(GONE, || !command.is_alive()), "it runs on: {:#?}", host.tree());
-            assert!(!host.home.join("lived").exists(), "it ran to its end");
-        } else {
-            assert!(
-                waiting::until_true(PATIENCE, || host.home.join("lived").exists()),
-                "it was ended though somebody reads"
-            );
-        }
-    }
-}
-
 #[test]
 fn a_killed_guard_takes_its_own_command_only() {
     let host = Host::start();

@@ -1,21 +1,9 @@
-//! Agents by the names of their programs, for those that set no variable.
+//! Programs by their names: those of agents, and those that stand between an agent and its shell.
 
 /// Programs that start a shell for another one. The agent is above them.
-const BETWEEN: [&str; 14] = [
-    "sh",
-    "bash",
-    "zsh",
-    "dash",
-    "fish",
-    "env",
-    "nice",
-    "setsid",
-    "nohup",
-    "timeout",
-    "stdbuf",
+const BETWEEN: [&str; 15] = [
+    "sh", "bash", "zsh", "dash", "ksh", "mksh", "fish", "busybox", "env", "nice", "setsid", "nohup", "timeout", "stdbuf",
     "sudo",
-    "rexec-sh",
-    "rexec-bash",
 ];
 
 /// The name of the agent whose program is called this.
@@ -41,5 +29,5 @@ pub fn named_by_program(program: &str) -> Option<&'static str> {
 /// Whether a program of this name only stands between a shell and the process that wants it.
 #[must_use]
 pub fn is_between(program: &str) -> bool {
-    BETWEEN.contains(&program)
+    BETWEEN.contains(&program.strip_prefix("rexec-").unwrap_or(program))
 }

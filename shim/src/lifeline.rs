@@ -1,0 +1,169 @@
+//! Whose end ends the command: the agent's. Its own signals end a command too, but an agent that is killed sends none.
+//!
+//! | what is known | the command ends |
+//! |---|---|
+//! | an agent above | with that agent, whatever stands between |
+//! | no agent | when the parent has gone and nobody reads the pipes any more |
+//! | an orphan, or a caller that ignores SIGHUP as nohup(1) has it | with rexec-sh alone |
+//!
+//! The look for the agent costs as much as a tenth of a short command. It waits for a moment where neither a variable nor
+//! the parent's name tells of one.
+//!
+//! Invariants: a parent in between that ends, ends nothing; a process is known by its number and its start, and watched
+//! by a descriptor, so that no other process is ever taken for it.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use rexec_sh::protocol::agents::AgentClues;
+use rexec_sh::protocol::mark::NamedProgram;
+use rexec_sh::protocol::options::{ShimOptions, given};
+use rexec_sh::protocol::process::{Pid, Signal};
+
+use crate::inside::{self, stat_of};
+use crate::output_descriptor::OutputDescriptor;
+use crate::sys;
+
+/// What of an environment is read at a time, bytes, and in all.
+const ENVIRON_BYTES: usize = 16 << 10;
+const ENVIRON_BYTES_MAX: usize = 512 << 10;
+
+/// From the start of a command to the look for an agent of which nothing tells. Of many callers at once, most have their
+/// results by then.
+const LATER: Duration = Duration::from_millis(100);
+
+/// What is known of the agent.
+#[derive(Debug, Default)]
+enum Agent {
+    /// None is known, or it has ended.
+    #[default]
+    Unknown,
+    /// It is looked for at this time.
+    Sought {
+        clues: AgentClues,
+        at: Instant,
+    },
+    Watched(OwnedFd),
+}
+
+/// The processes whose ends count.
+#[derive(Debug, Default)]
+pub(crate) struct Lifeline {
+    agent: Agent,
+    /// `None` once it has died, or when its death has no effect.
+    parent: Option<(Pid, OwnedFd)>,
+    /// No process is known that waits for the command, so its readers decide.
+    is_left: bool,
+}
+
+impl Lifeline {
+    /// Looks for the processes above this one.
+    pub(crate) fn find(env: &[&CStr], options: &ShimOptions<'_>) -> Self {
+        if sys::is_ignored(Signal::HUP) {
+            return Self::default();
+        }
+        let clues = AgentClues::of(given(options.run_agent), env.iter().map(|entry| entry.to_bytes()));
+        let parent = sys::parent();
+        if parent.number() <= 1 {
+            // A sandbox starts its first command as the child of its own first process, or of one that is outside.
+            let is_left = clues.names_agent() && !inside::is_in_first_namespace();
+            return Self { is_left, ..Self::default() };
+        }
+        // Opened before the others are looked for, because its death goes unnoticed until then.
+        let watch = sys::process_descriptor(parent).ok();
+        let agent = match clues.names_agent() || inside::program_of(parent) != NamedProgram::Other {
+            true => Agent::above(&clues),
+            false => Agent::Sought { clues, at: Instant::now() + LATER },
+        };
+        let parent = watch.filter(|_| sys::parent() == parent).map(|watch| (parent, watch));
+        Self { agent, parent, is_left: false }
+    }
+
+    /// When to look for the agent.
+    pub(crate) fn looks_at(&self) -> Option<Instant> {
+        match self.agent {
+            Agent::Sought { at, .. } => Some(at),
+            Agent::Unknown | Agent::Watched(_) => None,
+        }
+    }
+
+    /// Looks for the agent, if that was not done yet. Without the parent, what is above now was not above this call.
+    pub(crate) fn look(&mut self) {
+        if let Agent::Sought { clues, .. } = self.agent {
+            let is_whole = self.parent().is_some_and(|parent| sys::parent() == parent);
+            self.agent = if is_whole { Agent::above(&clues) } else { Agent::Unknown };
+        }
+    }
+
+    /// The poll(2) entries of the agent and of the parent.
+    pub(crate) fn watch(&self) -> [libc::pollfd; 2] {
+        let agent = match &self.agent {
+            Agent::Watched(watch) => Some(watch),
+            Agent::Unknown | Agent::Sought { .. } => None,
+        };
+        let ends = [agent, self.parent.as_ref().map(|(_, watch)| watch)];
+        ends.map(|end| sys::watch(end.map_or(-1, AsRawFd::as_raw_fd), libc::POLLIN))
+    }
+
+    /// The parent, while it is watched.
+    pub(crate) fn parent(&self) -> Option<Pid> {
+        self.parent.as_ref().map(|(pid, _)| *pid)
+    }
+
+    /// The agent has ended.
+    pub(crate) fn lose_agent(&mut self) {
+        self.agent = Agent::Unknown;
+    }
+
+    /// The parent has ended.
+    pub(crate) fn lose_parent(&mut self) {
+        self.parent = None;
+        self.look();
+        self.is_left = !matches!(self.agent, Agent::Watched(_));
+    }
+
+    /// Whether the command ends once nobody reads what it writes.
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left
+    }
+}
+
+/// Whether there were readers of these outputs, and all have left.
+pub(crate) fn have_lost_readers(outputs: &[OutputDescriptor]) -> bool {
+    let mut piped = outputs.iter().filter(|output| output.is_piped()).peekable();
+    piped.peek().is_some() && piped.all(OutputDescriptor::is_closed)
+}
+
+impl Agent {
+    /// The known agent above this process.
+    fn above(clues: &AgentClues) -> Self {
+        let watch = || {
+            // In the /proc of another pid namespace the numbers mean other processes.
+            let own = inside::own_stat().filter(|own| own.pid == sys::own_pid())?;
+            let agent = clues.agent_above(own, stat_of, was_started_with)?;
+            let watch = sys::process_descriptor(agent.pid).ok()?;
+            stat_of(agent.pid).filter(|now| now.start == agent.start).map(|_| watch)
+        };
+        watch().map_or(Self::Unknown, Self::Watched)
+    }
+}
+
+/// Whether a process was started with a variable that begins so. `None` where its environment does not show. It shows
+/// nothing of a process that is dying, which then counts as one of those between.
+fn was_started_with(pid: Pid, variable: &[u8]) -> Option<bool> {
+    let path = CString::new(format!("/proc/{pid}/environ")).expect("a number has no NUL");
+    let file = sys::open(&path, libc::O_RDONLY).ok()?;
+    let (mut text, mut end) = (vec![0; ENVIRON_BYTES], 0);
+    while end < ENVIRON_BYTES_MAX {
+        if end == text.len() {
+            text.resize(end + ENVIRON_BYTES, 0);
+        }
+        match sys::read(file.as_raw_fd(), &mut text[end..]).ok()? {
+            0 => break,
+            length => end += length,
+        }
+    }
+    Some(end == 0 || text[..end].split(|&byte| byte == 0).any(|entry| entry.starts_with(variable)))
+}
