@@ -72,6 +72,7 @@ pub(crate) fn run(reporter: Reporter, standard: &StandardStreams, become_shell: 
             return sys::restore_mask(inherited);
         }
     };
+    sys::hide_arguments();
     let OutputPlan { pipes, files, shells } = plan;
     drop(shells);
     let kept: Vec<RawFd> = pipes.iter().map(PipedOutput::number).collect();

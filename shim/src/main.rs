@@ -223,6 +223,7 @@ impl ShimCall<'_> {
 
         let signal_watch = sys::signal_descriptor(signals.forwarded);
         let signal_watch = signal_watch.map_err(|error| failed("signals cannot be watched", error))?;
+        sys::hide_arguments();
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
         let outputs = [CallerStream::Out, CallerStream::Err].map(|stream| OutputDescriptor::new(stream, standard));
         let relay = Client::new(socket, signal_watch, lifeline, outputs);

@@ -3,11 +3,12 @@
 //! The shim runs without the Rust runtime. The runtime would open closed descriptors 0 to 2 at its start, would ignore
 //! SIGPIPE, and takes 65,000 instructions. A command must find descriptors and signals as its caller left them.
 //!
-//! Invariants: the process has one thread; nothing changes the environment or the arguments, so they live as long as
-//! the process; every descriptor made here is close-on-exec; no flag of an inherited descriptor is ever changed.
+//! Invariants: the process has one thread; nothing changes the environment or the copies of the arguments, so they live as
+//! long as the process; every descriptor made here is close-on-exec; no flag of an inherited descriptor is ever changed.
 #![expect(unsafe_code, reason = "system calls")]
 
 mod arena;
+mod arguments;
 mod child;
 mod file;
 mod inherited;
@@ -21,6 +22,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 
+pub(crate) use arguments::hide_arguments;
 pub(crate) use child::*;
 pub(crate) use file::*;
 pub(crate) use inherited::*;
@@ -36,13 +38,13 @@ pub(crate) type Result<T> = std::result::Result<T, Errno>;
 extern "C" fn main(argc: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int {
     let argc = usize::try_from(argc).unwrap_or(0);
     // SAFETY: execve(2) hands over `argc` strings and a NULL in `argv`, and strings up to a NULL in `envp`; nobody
-    // changes them.
-    let (argv, env) = unsafe { (strings(argv, argc), strings(envp, usize::MAX)) };
+    // changes those of `envp`, and only copies of those in `argv` are kept.
+    let (argv, env) = unsafe { (arguments::copied(strings(argv, argc)), strings(envp, usize::MAX)) };
     crate::run(&argv, &env)
 }
 
 /// # Safety
-/// `list` must have `most` strings, or strings up to a NULL, and they must live unchanged for ever.
+/// `list` must have `most` strings, or strings up to a NULL, and they must live unchanged as long as what is returned.
 unsafe fn strings(list: *const *const c_char, most: usize) -> Vec<&'static CStr> {
     let mut found = Vec::with_capacity(64);
     while found.len() < most {

@@ -1,9 +1,9 @@
 //! Programs by their names: those of agents, and those that stand between an agent and its shell.
 
 /// Programs that start a shell for another one. The agent is above them.
-const BETWEEN: [&str; 15] = [
-    "sh", "bash", "zsh", "dash", "ksh", "mksh", "fish", "busybox", "env", "nice", "setsid", "nohup", "timeout", "stdbuf",
-    "sudo",
+const BETWEEN: [&str; 16] = [
+    "sh", "bash", "zsh", "dash", "ksh", "mksh", "fish", "busybox", "env", "nice", "setsid", "nohup", "timeout",
+    "stdbuf", "sudo", "rexec",
 ];
 
 /// The name of the agent whose program is called this.

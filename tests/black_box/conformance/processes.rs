@@ -1,7 +1,11 @@
 //! Traps, jobs, and what stays in the background when the shell has ended.
 
 use super::case::{Case, Mode, PLAIN};
-use crate::support::call::Output;
+use crate::support::call::{Output, Target};
+use crate::support::host::{Host, MIRROR};
+use crate::support::procs::Process;
+use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
 
 const TRAPS: &[Case] = &[
     Case { name: "trap EXIT", script: b"trap 'echo bye $?' EXIT; echo hi; exit 4", ..PLAIN },
@@ -100,4 +104,42 @@ fn some_of_what_is_left_in_the_background_lives() {
 #[ignore = "long: every case, as every user"]
 fn what_is_left_in_the_background_lives() {
     super::case::check(BACKGROUND);
+}
+
+/// Each counts the processes with a word of the command in their arguments; pgrep(1) leaves out itself.
+const LOOKS: [&str; 4] = [
+    "pgrep -fc \"$1\"",
+    "pgrep -fc \"$1\"; true",
+    "timeout 60 pgrep -fc \"$1\"",
+    "pgrep -f \"$1\" >found; wc -l <found",
+];
+
+#[test]
+fn the_process_table_has_the_command_as_often_as_with_the_real_shell() {
+    if !programs::has("pgrep") {
+        return;
+    }
+    let host = Host::with(MIRROR);
+    for script in LOOKS {
+        let [theirs, ours] = [Target::Real, Target::Shim(&host.socket())].map(|target| {
+            let word = format!("word-of-{}-{}", std::process::id(), matches!(target, Target::Real));
+            let mut call = host.call(script);
+            call.argv.extend(["name".into(), word.into()]);
+            let seen = call.start(target).expect("it starts").finish(PATIENCE).expect("it ends");
+            (seen.out(), seen.err(), seen.ended)
+        });
+        assert_eq!(theirs, ours, "{script}");
+    }
+}
+
+#[test]
+fn the_process_of_a_call_has_no_name_of_a_shell_while_the_command_runs() {
+    let host = Host::with(MIRROR);
+    let calling = host.call("echo >begun; until [ -e go ]; do sleep 0.02; done").start(Target::Shim(&host.socket()));
+    let mut calling = calling.expect("it starts");
+    assert!(waiting::until_true(PATIENCE, || host.home.join("begun").exists()));
+    let shim = Process::of(calling.pid()).expect("it waits");
+    assert_eq!((shim.comm.as_str(), shim.command().as_str()), ("rexec", "rexec"));
+    std::fs::write(host.home.join("go"), "").expect("a file");
+    assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 0);
 }
