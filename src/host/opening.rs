@@ -64,11 +64,12 @@ impl Host {
         process::keep_large_blocks_apart();
         process::adopt_orphans().map_err(failed)?;
         closer::begin().map_err(failed)?;
-        let mut screen = Screen::take(&mut poller, &options, is_after_kill).map_err(failed)?;
-        let console = screen.measure(std::time::Instant::now());
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;
         let signals_token = poller.register(&signals).map_err(failed)?;
         let spans = Spans::start(&mut poller, options.otlp.as_ref(), recorder.path())?;
+        // Last: until then standard error is the caller's own, and what is written there has arrived when this process ends.
+        let mut screen = Screen::take(&mut poller, &options, is_after_kill).map_err(failed)?;
+        let console = screen.measure(std::time::Instant::now());
         let mut turn = Turn::new(poller);
         spans.name_source(&mut turn);
         turn.name(signals_token, Source::Signals);
