@@ -24,7 +24,7 @@
 //! * `hidden` and `rows` — no invisible character, and no row that reads like one of the host's.
 //! * `redact` — no value of a secret-named variable, and no secret with a telling name or a known shape.
 //! * `unwrap` — the model's command, or the whole text if a part of it is not certain.
-//! * `styled` and `markup` — colours and redraws as lines, and those as a page in which no text is markup.
+//! * `markdown` — text that stays text there, without controls and invisible characters.
 //! * `whole` — no character and no escape sequence is torn where output is cut.
 //! * `bind_failure` — whether output says that a port is in use, and which it may be.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
@@ -47,7 +47,7 @@ pub mod escape;
 pub mod hidden;
 pub mod highlight;
 pub mod line_feeds;
-pub mod markup;
+pub mod markdown;
 pub mod name;
 mod parser;
 pub mod place;
@@ -59,7 +59,6 @@ pub mod safe;
 pub mod sanitize;
 mod scan;
 pub mod settings;
-pub mod styled;
 pub mod unwrap;
 mod utf8;
 pub mod whole;

@@ -20,11 +20,10 @@ use crate::limits;
 use crate::text::banner::duration;
 use crate::text::count;
 use crate::text::escape::escape_line;
-use crate::text::markup::{fenced, html_page, markdown};
+use crate::text::markdown::{fenced, markdown};
 use crate::text::reason::reason;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::{Mode, Sanitizer};
-use crate::text::styled::StyledOutput;
 
 pub(super) const VERB: Verb = Verb {
     name: "export",
@@ -35,8 +34,8 @@ pub(super) const VERB: Verb = Verb {
     summary: "write a command and its output as a file for others",
     text: "\
 N is a number, SESSION:N or -1. Without -o the file goes to standard output.
-With -o FILE the form may be left out if FILE ends in .cast, .txt, .html or
-.md. A file that exists is kept unless you say --force.
+With -o FILE the form may be left out if FILE ends in .cast, .txt or .md. A
+file that exists is kept unless you say --force.
 
 A cast needs a recording, which hosts make unless they were started with
 --no-record. The other forms use what the journal has.
@@ -44,7 +43,6 @@ A cast needs a recording, which hosts make unless they were started with
     options: &[
         VerbOption::flag("cast", "an asciicast v2 file, which asciinema plays"),
         VerbOption::flag("text", "the output as text, redraws resolved"),
-        VerbOption::flag("html", "one page with the colours and without scripts"),
         VerbOption::flag("md", "Markdown for an issue or a pull request"),
         VerbOption::taking("output", "FILE", Values::Nothing, "write to this file").short('o'),
         VerbOption::flag("force", "replace the file if it exists"),
@@ -59,7 +57,6 @@ A cast needs a recording, which hosts make unless they were started with
 enum ExportForm {
     Cast,
     Text,
-    Html,
     Markdown,
 }
 
@@ -68,7 +65,6 @@ impl ExportForm {
         match name {
             "cast" => Some(Self::Cast),
             "text" => Some(Self::Text),
-            "html" => Some(Self::Html),
             "md" => Some(Self::Markdown),
             _ => None,
         }
@@ -77,7 +73,6 @@ impl ExportForm {
     fn of_file(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "txt" => Some(Self::Text),
-            "htm" => Some(Self::Html),
             extension => Self::of_option(extension),
         }
     }
@@ -95,7 +90,7 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
                 form = ExportForm::of_option(name);
             }
             Arg::Long(name) if ExportForm::of_option(name).is_some() => {
-                return Err(VERB.missing("one of --cast, --text, --html and --md"));
+                return Err(VERB.missing("one of --cast, --text and --md"));
             }
             Arg::Value(word) if reference.is_none() => reference = Some(RunReference::of(&word)?),
             other => return Err(VERB.unexpected(other)),
@@ -103,7 +98,7 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     }
     let reference = reference.ok_or_else(|| VERB.missing("a command number; rexec log shows the numbers"))?;
     let form = form.or_else(|| path.as_deref().and_then(ExportForm::of_file));
-    let form = form.ok_or_else(|| VERB.missing("a form: --cast, --text, --html or --md"))?;
+    let form = form.ok_or_else(|| VERB.missing("a form: --cast, --text or --md"))?;
     let home = super::home()?;
     let run = out::find_with_output(&reference, &home)?;
     let bytes = export(&run, form, &home)?;
@@ -123,7 +118,6 @@ fn export(run: &FoundRun, form: ExportForm, home: &Path) -> Result<Vec<u8>, Noti
     Ok(match form {
         ExportForm::Cast => as_cast(run, &recording.ok_or_else(|| no_recording(run))?),
         ExportForm::Text => text(run, recording.as_ref()).map_err(cannot_read)?.into_bytes(),
-        ExportForm::Html => as_html(run, recording.as_ref()).map_err(cannot_read)?.into_bytes(),
         ExportForm::Markdown => as_markdown(run, &text(run, recording.as_ref()).map_err(cannot_read)?).into_bytes(),
     })
 }
@@ -191,50 +185,15 @@ fn text(run: &FoundRun, recording: Option<&RunRecording>) -> io::Result<String> 
     Ok(String::from_utf8_lossy(&clean).into_owned())
 }
 
-fn as_html(run: &FoundRun, recording: Option<&RunRecording>) -> io::Result<String> {
-    let window = recording.map_or((limits::PTY_ROWS, limits::PTY_COLS), |recording| recording.window);
-    let mut styled = StyledOutput::new(window);
-    match recording {
-        Some(recording) => {
-            for event in &recording.events {
-                match event.kind {
-                    EventKind::Output => styled.push(event.text.as_bytes()),
-                    EventKind::Size => {
-                        crate::journal::recording::parse_size(&event.text)
-                            .into_iter()
-                            .for_each(|size| styled.resize(size));
-                    }
-                    EventKind::Input | EventKind::Remark => {}
-                }
-            }
-        }
-        None => styled.push(text(run, None)?.replace('\n', "\r\n").as_bytes()),
-    }
-    let (lines, hidden, omitted) = styled.finish();
-    let mut facts = facts(run);
-    let omitted = omitted + run.recorded.recording_omitted.unwrap_or(0);
-    for (bytes, what) in [(hidden, "drawn by a full-screen program, not shown"), (omitted, "more, not recorded")] {
-        if bytes > 0 {
-            facts += &format!(" · {} {what}", count::bytes(bytes));
-        }
-    }
-    Ok(html_page(&run.start.command, &facts, &lines))
-}
-
+/// The command, how it ended, and its output.
 fn as_markdown(run: &FoundRun, text: &str) -> String {
-    let lines = text.lines().count();
-    let output = fenced("text", text);
     let command = fenced("sh", &run.start.command);
     let facts = markdown(&facts(run));
-    match lines {
-        0 => format!("{command}\n{facts} · no output{}\n", if run.is_running() { " so far" } else { "" }),
-        1..=LINES_OPEN => format!("{command}\n{facts}\n\n{output}"),
-        _ => format!("{command}\n{facts}\n\n<details><summary>{lines} lines</summary>\n\n{output}\n</details>\n"),
+    match text {
+        "" => format!("{command}\n{facts} · no output{}\n", if run.is_running() { " so far" } else { "" }),
+        _ => format!("{command}\n{facts}\n\n{}", fenced("text", text)),
     }
 }
-
-/// Lines of output that Markdown shows without a click.
-const LINES_OPEN: usize = 40;
 
 /// The line with the caller, the time, the directory and the end.
 fn facts(run: &FoundRun) -> String {
