@@ -72,7 +72,7 @@ use serde::Serialize;
 use crate::front::json_line::put_line;
 use crate::sys::process;
 use crate::text::escape::escape_line;
-use crate::text::hidden::is_hidden;
+use crate::text::hidden::{is_bar, is_hidden};
 use crate::text::reason::reason;
 
 /// The environment variable that names the host's socket.
@@ -143,6 +143,20 @@ fn bare_json_line(value: &impl Serialize) -> String {
     let mut shown = String::with_capacity(line.len());
     for c in String::from_utf8_lossy(&line).chars() {
         if c == '\n' || !(c.is_control() || is_hidden(c)) {
+            shown.push(c);
+        } else {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    shown
+}
+
+/// Lines of JSON in which hidden characters, all control characters and the host's bar are spelled out, so that a terminal
+/// may show them.
+fn shown_json(lines: &[u8]) -> String {
+    let mut shown = String::with_capacity(lines.len());
+    for c in String::from_utf8_lossy(lines).chars() {
+        if c == '\n' || !(c.is_control() || is_hidden(c) || is_bar(c)) {
             shown.push(c);
         } else {
             c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));

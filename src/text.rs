@@ -21,6 +21,7 @@
 //! * `parser` — the one grammar of terminal output: valid UTF-8 text, controls, sequences.
 //! * `sanitize` — the text that an agent reads: without escape sequences, redraws resolved as the mode says.
 //! * `safe` — output that cannot change the console outside of its own block, nor pass for a row of the host's.
+//! * `playable` — of a recording, what draws: nothing that asks the terminal, or that outlives a player.
 //! * `hidden` and `rows` — no invisible character, and no row that reads like one of the host's.
 //! * `redact` — no value of a secret-named variable, and no secret with a telling name or a known shape.
 //! * `unwrap` — the model's command, or the whole text if a part of it is not certain.
@@ -51,6 +52,7 @@ pub mod markdown;
 pub mod name;
 mod parser;
 pub mod place;
+pub mod playable;
 pub mod prompt;
 pub mod reason;
 pub mod redact;

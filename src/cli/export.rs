@@ -13,14 +13,15 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
 use super::verb::{Group, Values, Verb, VerbOption};
-use super::{out, quoted, say_bytes};
+use super::{out, quoted, say_bytes, shown_json};
 use crate::history::{FoundRun, OutputSource, RunOutcome, RunRecording};
-use crate::journal::recording::{CastHeader, EventKind, cast};
+use crate::journal::recording::{CastHeader, EventKind, RecordedEvent, cast};
 use crate::limits;
 use crate::text::banner::duration;
 use crate::text::count;
 use crate::text::escape::escape_line;
 use crate::text::markdown::{fenced, markdown};
+use crate::text::playable::PlayableFilter;
 use crate::text::reason::reason;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::{Mode, Sanitizer};
@@ -38,7 +39,8 @@ With -o FILE the form may be left out if FILE ends in .cast, .txt or .md. A
 file that exists is kept unless you say --force.
 
 A cast needs a recording, which hosts make unless they were started with
---no-record. The other forms use what the journal has.
+--no-record. It has what draws, and nothing that asks or changes the terminal
+on which it is played. The other forms use what the journal has.
 ",
     options: &[
         VerbOption::flag("cast", "an asciicast v2 file, which asciinema plays"),
@@ -150,7 +152,17 @@ fn as_cast(run: &FoundRun, recording: &RunRecording) -> Vec<u8> {
         command: run.start.command.clone(),
         title: format!("#{} {}", run.start.seq, run.start.whoami),
     };
-    cast(&header, &recording.events)
+    let mut filter = PlayableFilter::default();
+    let events = recording.events.iter().map(|event| match event.kind {
+        EventKind::Output => {
+            let mut drawn = Vec::with_capacity(event.text.len());
+            filter.push(event.text.as_bytes(), &mut drawn);
+            RecordedEvent { text: String::from_utf8_lossy(&drawn).into_owned(), ..event.clone() }
+        }
+        EventKind::Size | EventKind::Input | EventKind::Remark => event.clone(),
+    });
+    let lines = cast(&header, events.filter(|event| !event.text.is_empty()));
+    shown_json(&lines).into_bytes()
 }
 
 /// The output as clean text, and what of it is missing.

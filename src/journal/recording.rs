@@ -173,11 +173,11 @@ pub struct CastHeader {
 
 /// A file in the form of asciicast v2.
 #[must_use]
-pub fn cast(header: &CastHeader, events: &[RecordedEvent]) -> Vec<u8> {
+pub fn cast(header: &CastHeader, events: impl IntoIterator<Item = RecordedEvent>) -> Vec<u8> {
     let mut out = serde_json::to_vec(header).expect("memory does not fail to write");
     out.push(b'\n');
     for RecordedEvent { at, kind, text } in events {
-        let kind = if *kind == EventKind::Input { EventKind::Remark } else { *kind };
+        let kind = if kind == EventKind::Input { EventKind::Remark } else { kind };
         let line = serde_json::to_vec(&(at.as_secs_f64(), kind, text)).expect("memory does not fail to write");
         out.extend_from_slice(&line);
         out.push(b'\n');

@@ -68,6 +68,25 @@ fn a_cast_has_a_header_and_events_in_order() {
     host.finish();
 }
 
+/// A cast is played on somebody's terminal, and Markdown is looked at there.
+#[test]
+fn what_is_exported_neither_asks_nor_changes_a_terminal() {
+    let host = Host::start();
+    let hostile = "printf 'a\\033[6n\\033]52;c;eA==\\007\\033]0;t\\007b\\302\\233c\\342\\200\\256d\\005\\033[?1000he\\n'; : '\u{202e}\u{9b}▌'";
+    assert_eq!(host.run(hostile).code(), 0);
+    host.wait_for("its end", |journal| journal.of_type("end").next().is_some().then_some(()));
+    for form in ["--cast", "--md"] {
+        let out = rexec(&host, &["export", "1", form]).out();
+        let is_shown = |c: char| c == '\n' || !(c.is_control() || matches!(c, '\u{202e}' | '▌'));
+        assert!(out.chars().all(is_shown), "{form}: {out:?}");
+    }
+    let cast = rexec(&host, &["export", "1", "--cast"]).out();
+    let events: Vec<Value> = cast.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let output: String = events.iter().map(|event| event[2].as_str().unwrap()).collect();
+    assert_eq!(output, "abc⟨202E⟩de\r\n");
+    host.finish();
+}
+
 #[test]
 fn text_and_markdown_have_the_clean_output() {
     let host = host();

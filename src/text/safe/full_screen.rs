@@ -12,14 +12,9 @@
 //! Invariant: whatever the program switched is switched back by [`FullScreenFilter::end`].
 
 use super::raw::RawFilter;
-use crate::text::csi::Csi;
+use crate::text::csi::{self, Csi};
 use crate::text::parser::{Parser, Sink};
 
-/// The private modes that pass: cursor keys, reverse video, origin, wrapping, the cursor's look, the alternate screen,
-/// the saved cursor, left and right margins, and output in one go.
-const MODES: [u16; 12] = [1, 5, 6, 7, 12, 25, 45, 47, 69, 1047, 1048, 1049];
-/// Output that the terminal shows in one go.
-const SYNCHRONIZED: u16 = 2026;
 /// The alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 /// A program that moves the cursor to a place of the normal screen this often draws pictures there. clear(1) moves once.
@@ -119,7 +114,7 @@ impl Passed {
     }
 
     fn set_modes(&mut self, csi: &Csi<'_>, last: u8) {
-        for mode in csi.values().filter(|mode| MODES.contains(mode) || *mode == SYNCHRONIZED) {
+        for mode in csi.values().filter(|mode| csi::DRAWING_MODES.contains(mode)) {
             if ALTERNATE.contains(&mode) {
                 self.switch_screen(mode, last);
             } else {
@@ -172,20 +167,13 @@ impl Sink for Passed {
     }
 
     fn control(&mut self, byte: u8) {
-        // BS, VT, FF, CR, SO and SI. The bell would ring, and ENQ is a question.
-        if matches!(byte, 0x08 | 0x0b..=0x0f) {
+        if csi::draws(byte) {
             self.out.push(byte);
         }
     }
 
     fn escape(&mut self, intermediates: &[u8], last: u8) {
-        let passes = match intermediates {
-            [] => matches!(last, b'7' | b'8' | b'=' | b'>' | b'D' | b'E' | b'H' | b'M'),
-            // Character sets, and the alignment pattern.
-            [b'(' | b')' | b'#'] => true,
-            _ => false,
-        };
-        if passes {
+        if csi::escape_draws(intermediates, last) {
             self.out.push(0x1b);
             self.out.extend_from_slice(intermediates);
             self.out.push(last);
