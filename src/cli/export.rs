@@ -129,6 +129,7 @@ pub(super) fn no_recording(run: &FoundRun) -> Notice {
     let seq = run.start.seq;
     let hint = match &run.end {
         None if run.is_alive => "it still runs; its recording is there when it has ended".to_owned(),
+        None => "its host died before it ended, and nothing of it is recorded".to_owned(),
         Some(end) if end.bytes == 0 => "it wrote nothing".to_owned(),
         _ => match (&run.recorded.recording_error, &run.recorded.recording) {
             (Some(why), _) => format!("it could not be written: {}", escape_line(why, 200)),

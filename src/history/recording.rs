@@ -22,11 +22,14 @@ pub struct RunRecording {
 }
 
 impl FoundRun {
-    /// Reads the run's recording; `None` if there is none.
+    /// Reads the run's recording, up to the death of a host that did not tell the run's end; `None` if there is none.
     ///
     /// # Errors
     /// The file is there and cannot be read.
     pub fn recording(&self) -> io::Result<Option<RunRecording>> {
+        if self.end.is_none() && !self.is_alive {
+            return self.unfinished_recording();
+        }
         let Some((name, (from, to))) = self.recorded.recording.as_deref().zip(self.recorded.recording_at) else {
             return Ok(None);
         };

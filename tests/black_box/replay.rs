@@ -9,6 +9,7 @@ use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, serve};
 
 use crate::export::rexec;
+use crate::support::call::Target;
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;
 use crate::support::screen::Screen;
@@ -102,6 +103,24 @@ fn a_replay_ends_on_the_screen_of_the_console() {
     assert!(is_same, "{:#?}\nis not\n{:#?}", block(&replay.drawn()), block(&shown()));
     assert!(block(&shown()).len() > 4, "{}", shown().text());
     host.finish();
+}
+
+#[test]
+fn a_command_whose_host_was_killed_is_replayed_up_to_then() {
+    let host = Host::with(PLAIN);
+    let mut calling =
+        host.call("echo one; sleep 0.1; echo two; sleep 1000").start(Target::Shim(&host.socket())).unwrap();
+    let recorded = || {
+        let files = std::fs::read_dir(host.journal_home().join("raw")).into_iter().flatten().flatten();
+        files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).any(|text| text.contains("two"))
+    };
+    assert!(crate::support::waiting::until_true(PATIENCE, recorded));
+    let journal = host.journal_home();
+    let (_home, mut warden) = host.kill();
+    assert!(warden.is_empty_within(PATIENCE), "{:#?}", warden.tree());
+    assert_eq!(calling.finish(PATIENCE).map(|seen| seen.code()), Some(125));
+    let replayed = piped(&journal, &["1"]);
+    assert!(replayed.contains("one\ntwo\n"), "{replayed}");
 }
 
 #[test]
