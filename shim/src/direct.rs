@@ -47,7 +47,7 @@ fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'st
     if choices.reports
         && let Reporting::Own(reporter) = report::begin(&shim_call, lacks_sockets, false)
     {
-        let mark = reporter.mark();
+        let mark = reporter.entry();
         let env = report::marked(env, &mark);
         local_run::run(reporter, &standard, || shell::become_shell(shell, &words, &env, Some(changes)));
     }

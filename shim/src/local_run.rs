@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! shim ──┬─ shell     in the same process group; killed when the shim dies
-//!        ├─ witness   sleeps in the group, and so shows whether a signal came for the whole group
+//!        ├─ witness   sleeps in the group, and so shows whether a signal came for the whole group; its name says which run
+//!        │            this is
 //!        ├─ relay     only when the shell has left processes that write: passes their output on, in its own session
 //!        └─ reporter  only when the FIFO has no room for the report's end: waits for room, in its own session
 //! ```
@@ -11,11 +12,13 @@
 //! pipes; a signal reaches it once; this process ends as the shell did, and when the output is with the caller; it holds
 //! no descriptor that the shell may want to close.
 
+use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::libc;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::{Exit, Pid, Signal};
+use rexec_sh::protocol::report::witness_name;
 use rexec_sh::protocol::wire::CallerStream;
 
 use crate::WRITE_ERRORS;
@@ -77,8 +80,9 @@ pub(crate) fn run(reporter: Reporter, standard: &StandardStreams, become_shell: 
     drop(shells);
     let kept: Vec<RawFd> = pipes.iter().map(PipedOutput::number).collect();
     let_go(&kept);
+    let witness = Witness::new(me, witness_name(&reporter.mark()));
     let relay = OutputRelay::new(pipes, files, reporter);
-    LocalRun { shell, witness: Witness::new(me), signals, relay, me }.finish()
+    LocalRun { shell, witness, signals, relay, me }.finish()
 }
 
 /// Chooses what becomes of the outputs.
@@ -126,39 +130,40 @@ fn let_go(kept: &[RawFd]) {
 /// A process in the same group that does nothing. A signal that waits for it came for the whole group, the shell
 /// included.
 #[derive(Debug)]
-struct Witness(Option<Pid>);
+struct Witness {
+    pid: Option<Pid>,
+    /// What it is called. The host recognizes the run by it.
+    name: CString,
+}
 
 impl Witness {
-    fn new(me: Pid) -> Self {
+    fn new(me: Pid, name: CString) -> Self {
         match sys::fork() {
             Ok(Forked::Child) => {
                 sys::restore_mask(SignalSet::MAX);
                 sys::die_with(me);
+                sys::set_name(&name);
                 sys::close_all();
                 sys::sleep_for_ever()
             }
-            Ok(Forked::Parent(pid)) => Self(Some(pid)),
-            Err(_) => Self(None),
+            Ok(Forked::Parent(pid)) => Self { pid: Some(pid), name },
+            Err(_) => Self { pid: None, name },
         }
     }
 
     /// Whether this signal came for the group.
     fn has_got(&self, signal: Signal) -> bool {
-        let Self(Some(pid)) = self else { return false };
-        let is_pending = || sys::pending_signals(*pid) & bit(signal) != 0;
+        let Some(pid) = self.pid else { return false };
+        let is_pending = || sys::pending_signals(pid) & bit(signal) != 0;
         is_pending() || {
             sys::pause(GROUP_PAUSE_MS);
             is_pending()
         }
     }
 
-    fn kill(&self) {
-        self.0.into_iter().for_each(|pid| sys::signal_child(pid, Signal::KILL));
-    }
-
     fn end(&mut self) {
-        self.kill();
-        if let Some(pid) = self.0.take() {
+        if let Some(pid) = self.pid.take() {
+            sys::signal_child(pid, Signal::KILL);
             let _ = sys::wait(pid, true);
         }
     }
@@ -192,7 +197,8 @@ impl LocalRun {
                 self.resume();
             }
         };
-        self.witness.kill();
+        // The host believes no end of a process that has children. A killed one may live for another moment.
+        self.witness.end();
         self.relay.begin_end();
         while !self.relay.has_drained() {
             // A signal ends the wait, because it would have found no shell any more.
@@ -211,7 +217,6 @@ impl LocalRun {
                 }
             });
         }
-        self.witness.end();
         match exit {
             Exit::Code(code) => sys::exit(code),
             Exit::Signal(signal) => sys::die_by(signal, false),
@@ -225,7 +230,7 @@ impl LocalRun {
         if self.witness.has_got(signal) {
             // It sleeps with this signal from now on, so that another one would not show.
             self.witness.end();
-            self.witness = Witness::new(self.me);
+            self.witness = Witness::new(self.me, self.witness.name.clone());
         } else {
             sys::signal_child(self.shell, signal);
         }

@@ -249,7 +249,7 @@ impl<'a> ShimCall<'a> {
     fn run_here(&self, reporting: Reporting, unseen: Option<UnseenReason>, standard: &StandardStreams) -> Notice {
         match reporting {
             Reporting::Own(reporter) => {
-                let mark = reporter.mark();
+                let mark = reporter.entry();
                 let env = report::marked(self.env, &mark);
                 local_run::run(reporter, standard, || self.become_shell(&env));
             }

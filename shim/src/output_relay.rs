@@ -294,7 +294,11 @@ impl OutputRelay {
         if let Some(reporter) = &mut reporter {
             self.files.iter_mut().for_each(|file| file.look(reporter, true));
         }
-        let late = reporter.and_then(|mut reporter| (!reporter.end(exit)).then_some(reporter));
+        let late = reporter.and_then(|mut reporter| {
+            let is_told = reporter.end(exit);
+            reporter.stay_until_seen();
+            (!is_told).then_some(reporter)
+        });
         self.files.clear();
         for pipe in &mut self.pipes {
             pipe.due = None;

@@ -57,7 +57,8 @@ fn tell(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option
     }
     let socket = place::socket_path(call.options.socket.map(CStr::to_bytes), sys::effective_uid()).ok()?;
     let mut reporter = Reporter::open(&socket)?;
-    let beginning = encode(call, lacks_sockets, may_be_inside)?;
+    let place = place_of_this(lacks_sockets, may_be_inside);
+    let beginning = encode(call, ShimPlace { mark: reporter.mark(), ..place })?;
     let before = sys::block_signals(bit(Signal::PIPE));
     let is_told = reporter.begin(&beginning);
     if !is_told {
@@ -90,7 +91,7 @@ fn is_below_reporter() -> bool {
     false
 }
 
-fn encode(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option<Vec<u8>> {
+fn encode(call: &ShimCall<'_>, place: ShimPlace) -> Option<Vec<u8>> {
     let rules = Rules::new(call.shell.to_bytes(), given(call.options.env_drop));
     let mut room = REPORTED_ENV_BYTES;
     // An agent's sandbox calls the shell again by the path that it was set to. The host compares the two.
@@ -108,7 +109,7 @@ fn encode(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Opti
     encode_run(&attributes, names, call.argv.iter().copied(), env, &mut frame).ok()?;
     let dir = std::env::current_dir().unwrap_or_default();
     let within = marked_run(given(call.options.reported));
-    let place = ShimPlace { within, ..place_of_this(lacks_sockets, may_be_inside) };
+    let place = ShimPlace { within, ..place };
     let beginning = Beginning { place, dir: dir.as_os_str().as_encoded_bytes(), frame: &frame };
     let mut bytes = Vec::with_capacity(frame.len() + 256);
     beginning.encode(&mut bytes);

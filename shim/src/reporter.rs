@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use rexec_sh::protocol::place::{self, PlaceError};
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::report::{PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, Report, RunKey, encode_report, reported_mark};
+use rexec_sh::protocol::report::{
+    PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, Report, RunKey, RunMark, encode_report, reported_entry,
+};
 use rexec_sh::protocol::wire::CallerStream;
 
 use crate::sys;
@@ -25,6 +27,8 @@ const KEPT_BYTES: usize = 8 << 10;
 /// How long the end of a report waits for room in the FIFO, milliseconds. A host that has not read by then is not told.
 const END_PATIENCE_MS: i32 = 10_000;
 
+/// How long a shim that has ended stays to be found by the host.
+const SIGHT_PATIENCE: Duration = Duration::from_millis(250);
 /// Output that is reported in a second, bytes. The rest is counted, so that a flood costs nothing but that.
 const ALLOWANCE_BYTES: usize = 2 << 20;
 const SECOND: Duration = Duration::from_secs(1);
@@ -44,6 +48,7 @@ struct ReportedStream {
 pub(crate) struct Reporter {
     fifo: OwnedFd,
     key: RunKey,
+    mark: RunMark,
     number: u32,
     record: Vec<u8>,
     /// Both streams, the one that was written to last behind the other one.
@@ -77,6 +82,7 @@ impl Reporter {
         Some(Self {
             fifo,
             key: sys::random().ok()?,
+            mark: sys::random().ok()?,
             number: 0,
             record: Vec::with_capacity(RECORD_BYTES_MAX),
             streams: [CallerStream::Err, CallerStream::Out].map(ReportedStream::new),
@@ -87,9 +93,14 @@ impl Reporter {
         })
     }
 
-    /// The variable that names this run.
-    pub(crate) fn mark(&self) -> CString {
-        reported_mark(&self.key)
+    /// What names this run in its command's environment.
+    pub(crate) fn mark(&self) -> RunMark {
+        self.mark
+    }
+
+    /// The variable with that.
+    pub(crate) fn entry(&self) -> CString {
+        reported_entry(&self.mark)
     }
 
     /// Reports the beginning. Returns whether the FIFO has all of it.
@@ -175,6 +186,22 @@ impl Reporter {
         while !self.end(exit) && Instant::now() < until {
             let mut watched = [sys::watch(self.fifo.as_raw_fd(), libc::POLLOUT)];
             let _ = sys::poll(&mut watched, END_PATIENCE_MS);
+            if watched[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the host has looked for this process, without which it does not believe the report. Mostly it has
+    /// done so when the command ends.
+    pub(crate) fn stay_until_seen(&self) {
+        let fifo = self.fifo.as_raw_fd();
+        // The host locks the FIFO before it reads, until it has looked.
+        let is_due = || sys::queued(fifo) > 0 || sys::is_write_locked(&self.fifo);
+        let until = Instant::now() + SIGHT_PATIENCE;
+        while is_due() && Instant::now() < until {
+            let mut watched = [self.watch()];
+            let _ = sys::poll(&mut watched, 1);
             if watched[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
                 return;
             }

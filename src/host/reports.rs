@@ -6,22 +6,32 @@
 //! | `reports/run.rs` | one reported run: its records in order, and its process as seen from here |
 //! | `reports/kills.rs` | ends reported runs for people |
 //! | `reports/signals.rs` | signals, pauses and resumes them |
+//! | `reports/search.rs` | finds the shim of a report that has begun |
+//! | `reports/shim_identity.rs` | which process may be the shim of a run |
+//! | `reports/dropped.rs` | whose reports found no room |
 //! | `reports/intake.rs` | makes jobs of beginnings, and facts of the rest |
 //!
 //! Everybody who runs as this user can write there. So a report makes the host run nothing, and a signal goes only to
 //! the tree of a process that was found from here: of this user, in the namespace that the report names, with the number
-//! and start that it names, and with the FIFO open.
+//! and start that it names, and with the FIFO open for writing only; and only if it is this run's, as `shim_identity.rs`
+//! says.
 //!
-//! Invariants: reported runs, their beginnings and what is read in a second are bounded; a flood or a forged record is
-//! named once on the console; a run ends by its report, or as lost when its shim is gone.
+//! Invariants: reported runs, their beginnings and what is read in a second are bounded; a report whose shim is not found
+//! when it has begun becomes nothing; all searches for shims together take a bounded part of the time; a flood or a forged
+//! record is named once on the console; a run ends when its shim is gone: as it has reported, or, once what was seen below
+//! the shim is gone too, as lost. Records that are missing, doubled or behind the end make a report doubtful, and then its
+//! end is lost, too.
 
+mod dropped;
 mod fifo;
 mod intake;
 mod kills;
 mod run;
+mod search;
+mod shim_identity;
 mod signals;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -38,8 +48,10 @@ use crate::io::poller::{Ready, Token};
 use crate::limits;
 use crate::sys::namespace::{self, InnerProcess};
 use crate::text::reason::reason;
+use dropped::DroppedShims;
 use fifo::ReportFifo;
 use run::ReportedRun;
+use search::ShimSearch;
 
 /// What was found wrong with reports, each told once.
 #[derive(Debug, Default)]
@@ -48,6 +60,7 @@ struct Told {
     flood: bool,
     crowd: bool,
     rush: bool,
+    absent: bool,
 }
 
 /// All reports.
@@ -58,13 +71,18 @@ pub(super) struct Reports {
     /// Its device and inode.
     fifo_identity: Option<(u64, u64)>,
     runs: BTreeMap<RunKey, ReportedRun>,
+    dropped: DroppedShims,
+    /// The keys of the runs that ended last, newest first. Nothing comes with them any more.
+    over: VecDeque<RunKey>,
     /// The lines about refused callers that are shown unless a report comes first.
     refused: Vec<Refused>,
     /// By whose hash a report and the refusal before it are recognized: nobody else can make two that have the same.
     hash: RandomState,
     told: Told,
-    searches: RateCount,
+    search: ShimSearch,
     beginnings: RateCount,
+    /// Looks at the processes that beginnings name.
+    looks: RateCount,
     /// What shims have left that could not even report.
     pub(super) notes: UnseenNotes,
 }
@@ -118,9 +136,13 @@ impl Reports {
     pub(super) fn new(socket: &Path, is_on: bool, now: Instant) -> Self {
         let fifo = is_on.then(|| ReportFifo::new(place::report_path(socket)));
         let (runs, refused, notes) = (BTreeMap::new(), Vec::new(), UnseenNotes::new(socket, now));
-        let (searches, beginnings) = (RateCount::new(now), RateCount::new(now));
-        let (told, hash) = (Told::default(), RandomState::new());
-        Self { fifo, fifo_identity: None, runs, refused, hash, told, searches, beginnings, notes }
+        let [beginnings, looks] = [(); 2].map(|()| RateCount::new(now));
+        let over = VecDeque::new();
+        let told = Told::default();
+        let hash = RandomState::new();
+        let search = ShimSearch::new(now);
+        let dropped = DroppedShims::default();
+        Self { fifo, fifo_identity: None, runs, dropped, over, refused, hash, told, search, beginnings, looks, notes }
     }
 
     /// Makes the FIFO if it is not there.
@@ -160,6 +182,7 @@ impl Reports {
         let refused = self.refused.iter().map(|refused| refused.until);
         runs.chain(refused)
             .chain(self.notes.deadline())
+            .chain(self.search.deadline(self.runs.values()))
             .chain(self.fifo.as_ref().and_then(ReportFifo::resumes_at))
             .min()
     }
@@ -198,6 +221,10 @@ impl Reports {
 
     fn of_job(&mut self, job: JobId) -> Option<&mut ReportedRun> {
         self.runs.values_mut().find(|run| run.job == Some(job))
+    }
+
+    fn key_of(&self, job: JobId) -> Option<RunKey> {
+        self.runs.iter().find(|(_, run)| run.job == Some(job)).map(|(&key, _)| key)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -37,10 +37,33 @@ pub fn make(path: &Path) -> io::Result<OwnedFd> {
     Ok(fifo.into())
 }
 
+/// Whether a reader says that it has read records and not looked yet for who has written them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShimLook {
+    /// Writers stay to be found.
+    Due,
+    /// Nobody has to stay.
+    Done,
+}
+
+/// Says so to the writers, by a lock that they can see: unlike a change of the file it waits for no disk. Where it cannot
+/// be had, writers may leave too early.
+pub fn tell_writers(fd: &OwnedFd, look: ShimLook) {
+    let kind = match look {
+        ShimLook::Due => libc::F_WRLCK,
+        ShimLook::Done => libc::F_UNLCK,
+    };
+    // SAFETY: every field is a number, for which zero is a value: the whole file.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = i16::try_from(kind).expect("a small number");
+    let _ = fcntl(fd, FcntlArg::F_OFD_SETLK(&lock));
+}
+
 /// The device and inode of an open file.
 #[must_use]
 pub fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
-    fs::metadata(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok().map(|data| (data.dev(), data.ino()))
+    let data = nix::sys::stat::fstat(fd).ok()?;
+    Some((data.st_dev, data.st_ino))
 }
 
 /// Removes the FIFO at this path if it is this one.

@@ -1,14 +1,21 @@
 //! Processes of other pid namespaces, found from outside.
 //!
-//! Invariant: only processes of this user are found, and only with the right number, namespace and start, and with a
-//! descriptor of the file that is asked for.
+//! Invariants: only processes of this user are found, and only with the right number, namespace and start, and with the file
+//! that is asked for open for writing alone, as who reads it has it not. No look waits: what a link of /proc leads to is
+//! whatever the process has chosen, so it is read first and never asked for news, and the memory of a process, for which
+//! one waits while the process maps or executes a file, is not read.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
-use super::process;
+use super::program::Program;
 use super::tree::{self, Process};
+use super::{file, process};
 use rexec_sh::protocol::process::Pid;
+
+/// Descriptors of a process that are looked at for the file. A shim opens few.
+const DESCRIPTORS_MAX: usize = 256;
 
 /// A process as it names itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,47 +35,83 @@ pub enum Whereabouts {
     Here(Process),
     /// There is no such process.
     Gone,
-    /// It cannot be told.
-    Unknown,
+    /// It is not in this process's own namespace. A [`Census`] finds it.
+    Elsewhere,
 }
 
-/// Finds a process that has this file open (device and inode).
+/// Finds a process in this process's own pid namespace, where its number is the one that it names. It must have this file
+/// (device and inode) open for writing only.
 #[must_use]
-pub fn find(inner: &InnerProcess, open: (u64, u64)) -> Whereabouts {
-    if inner.namespace == 0 || inner.pid <= 0 {
-        return Whereabouts::Unknown;
+pub fn find_here(inner: &InnerProcess, open: (u64, u64)) -> Whereabouts {
+    if inner.pid <= 0 {
+        return Whereabouts::Gone;
     }
-    let Ok(entries) = fs::read_dir("/proc") else { return Whereabouts::Unknown };
-    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut pids: Vec<i32> = numbers.collect();
-    // It is mostly looked for when it has just begun.
-    pids.sort_unstable_by(|one, other| other.cmp(one));
-    let mut answer = Whereabouts::Gone;
-    for pid in pids.into_iter().map(Pid::new) {
-        if own_number(pid) != Some(inner.pid) {
-            continue;
-        }
-        match judge(pid, inner, open) {
-            Some(Some(process)) => return Whereabouts::Here(process),
-            Some(None) => {}
-            None => answer = Whereabouts::Unknown,
-        }
+    // One that sees no /proc cannot name its namespace.
+    let may_be_here = inner.namespace == 0 || own_namespace() == Some(inner.namespace);
+    match judge(Pid::new(inner.pid), inner, open).filter(|_| may_be_here) {
+        Some(process) => Whereabouts::Here(process),
+        None if inner.namespace != 0 && may_be_here => Whereabouts::Gone,
+        None => Whereabouts::Elsewhere,
     }
-    answer
 }
 
-/// Whether this is the process. `None` if it cannot be told.
-fn judge(pid: Pid, inner: &InnerProcess, open: (u64, u64)) -> Option<Option<Process>> {
-    let Some(found) = tree::process(pid).filter(|found| !found.is_zombie) else { return Some(None) };
-    if inner.start != 0 && found.start != inner.start {
-        return Some(None);
+/// The processes of other pid namespaces, by the numbers that they have there. It is taken in parts, because a look at all
+/// processes of a machine may take long.
+#[derive(Debug, Default)]
+pub struct Census {
+    rest: Vec<Pid>,
+    /// By its own number and namespace.
+    seen: Vec<(i32, u64, Pid)>,
+}
+
+impl Census {
+    /// Begins with every process that there is now.
+    #[must_use]
+    pub fn begin() -> Self {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let rest = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::new)).collect();
+        Self { rest, seen: Vec::new() }
     }
-    let owner = fs::metadata(format!("/proc/{pid}")).ok().map(|data| data.uid());
-    if owner != Some(process::uid()) {
-        return Some(None);
+
+    /// Looks at this many of them. Returns whether it has seen all.
+    pub fn go_on(&mut self, most: usize) -> bool {
+        let own = own_namespace();
+        for pid in self.rest.split_off(self.rest.len().saturating_sub(most)) {
+            // Its namespace costs less than its number, and most processes are in this one's.
+            let there = namespace_of(pid).filter(|&there| Some(there) != own);
+            self.seen.extend(there.and_then(|there| Some((own_number(pid)?, there, pid))));
+        }
+        self.rest.is_empty()
     }
-    let namespace = fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino();
-    Some((namespace == inner.namespace && has_open(pid, open)?).then_some(found))
+
+    /// Finds a process that was there at the begin, and that has this file (device and inode) open for writing only.
+    #[must_use]
+    pub fn find(&self, inner: &InnerProcess, open: (u64, u64)) -> Option<Process> {
+        let is_it = |&&(number, there, _): &&(i32, u64, Pid)| {
+            number == inner.pid && (inner.namespace == 0 || there == inner.namespace)
+        };
+        self.seen.iter().filter(is_it).find_map(|&(_, _, pid)| judge(pid, inner, open))
+    }
+}
+
+fn own_namespace() -> Option<u64> {
+    namespace_of(process::pid())
+}
+
+/// The pid namespace of a process, as far as this user may look at it.
+fn namespace_of(pid: Pid) -> Option<u64> {
+    let link = fs::read_link(format!("/proc/{pid}/ns/pid")).ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// This process, if it is the one that names itself so.
+fn judge(pid: Pid, inner: &InnerProcess, open: (u64, u64)) -> Option<Process> {
+    let found = tree::process(pid).filter(|found| !found.is_zombie)?;
+    let is_it = (inner.start == 0 || found.start == inner.start)
+        && fs::metadata(format!("/proc/{pid}")).is_ok_and(|data| data.uid() == process::uid())
+        && (inner.namespace == 0 || namespace_of(pid) == Some(inner.namespace))
+        && writes_to(pid, open);
+    is_it.then_some(found)
 }
 
 /// The number of a process in its own namespace: the last of `NSpid` in proc_pid_status(5).
@@ -78,10 +121,28 @@ fn own_number(pid: Pid) -> Option<i32> {
     numbers.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
-fn has_open(pid: Pid, open: (u64, u64)) -> Option<bool> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-    let files = entries.flatten().filter_map(|entry| fs::metadata(entry.path()).ok());
-    Some(files.into_iter().any(|data| (data.dev(), data.ino()) == open))
+/// Whether a process has this file open for writing only. The mode of a descriptor's link says how it was opened, and the
+/// link's text, of what kind it is (proc_pid_fd(5)). fdinfo is not read: of an epoll it is as long as its process likes.
+fn writes_to(pid: Pid, open: (u64, u64)) -> bool {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    entries.take(DESCRIPTORS_MAX).any(|entry| {
+        let link = entry.path();
+        fs::symlink_metadata(&link).is_ok_and(|data| data.mode() & 0o600 == 0o200)
+            && fs::read_link(&link).is_ok_and(|file| file.is_absolute())
+            && file::identity_as_known(&link) == Some(open)
+    })
+}
+
+/// The path of the program that a process executes, as the kernel names it. The file itself is not touched.
+#[must_use]
+pub fn program_path(pid: Pid) -> Option<PathBuf> {
+    fs::read_link(program_link(pid)).ok()
+}
+
+/// The names of a process's children, as they have set them (PR_SET_NAME, prctl(2)).
+#[must_use]
+pub fn names_of_children(pid: Pid) -> Vec<Program> {
+    tree::children(pid).into_iter().filter_map(tree::process).map(|child| child.program).collect()
 }
 
 /// Whether this process, or one above it, is one of these. Of the latter, only those count that have this file open.
@@ -90,32 +151,33 @@ pub fn is_one_above(pid: Pid, inners: &[InnerProcess], open: (u64, u64)) -> bool
     is_below(pid, |above| {
         let Some(process) = tree::process(above) else { return false };
         let alike = inners.iter().filter(|inner| inner.start == process.start);
-        alike
-            .into_iter()
-            .any(|inner| own_number(above) == Some(inner.pid) && judge(above, inner, open).flatten().is_some())
+        alike.into_iter().any(|inner| own_number(above) == Some(inner.pid) && judge(above, inner, open).is_some())
     })
 }
 
-/// The processes below this one that are this user's. Empty if it has ended meanwhile.
+/// The processes below this one that are this user's, of the first so many. Empty if it has ended meanwhile.
 #[must_use]
-pub fn all_below(root: &Process) -> Vec<Process> {
+pub fn all_below(root: &Process, most: usize) -> Vec<Process> {
     let owner = |pid: Pid| fs::metadata(format!("/proc/{pid}")).ok().map(|data| data.uid());
-    let found = tree::walk(root.pid).filter(|process| owner(process.pid) == Some(process::uid())).collect();
+    let found = tree::walk(root.pid).take(most).filter(|process| owner(process.pid) == Some(process::uid())).collect();
     // Its number may have come to belong to another process before its children were read.
     if tree::process(root.pid).is_some_and(|now| now.start == root.start) { found } else { Vec::new() }
 }
 
 /// The same without those that execute the same file: helpers of its own.
 #[must_use]
-pub fn below(root: &Process) -> Vec<Process> {
-    let program = |pid: Pid| {
-        let data = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
-        Some((data.dev(), data.ino()))
-    };
-    let own = program(root.pid);
-    let mut found = all_below(root);
-    found.retain(|process| own.is_none() || program(process.pid) != own);
+pub fn below(root: &Process, most: usize) -> Vec<Process> {
+    let own = program_path(root.pid);
+    let identity = own.as_ref().and_then(|_| file::identity_as_known(&program_link(root.pid)));
+    let mut found = all_below(root, most);
+    // Its path comes first: whatever else is executed may be a file of a server that does not answer.
+    let is_same = |pid: Pid| program_path(pid) == own && file::identity_as_known(&program_link(pid)) == identity;
+    found.retain(|process| identity.is_none() || !is_same(process.pid));
     found
+}
+
+fn program_link(pid: Pid) -> PathBuf {
+    Path::new("/proc").join(pid.to_string()).join("exe")
 }
 
 /// Whether one of these processes is this one or above it.
@@ -138,24 +200,42 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
     fn a_process_is_found_by_what_only_it_has() {
-        let held = std::env::current_exe().unwrap();
-        let file = fs::File::open(&held).unwrap();
-        let mut child = std::process::Command::new("sleep").arg("100").stdin(file).spawn().unwrap();
-        let data = fs::metadata(&held).unwrap();
+        let file = |options: &mut fs::OpenOptions| options.open("/dev/null").unwrap();
+        let sleep = |output: fs::File| {
+            let mut command = std::process::Command::new("sleep");
+            let command = command.arg("100").stdin(file(fs::OpenOptions::new().read(true)));
+            command.stdout(output).stderr(std::process::Stdio::inherit()).spawn().unwrap()
+        };
+        let mut child = sleep(file(fs::OpenOptions::new().write(true)));
+        let mut other = sleep(file(fs::OpenOptions::new().read(true).write(true)));
+        let data = fs::metadata("/dev/null").unwrap();
         let open = (data.dev(), data.ino());
         let namespace = fs::metadata("/proc/self/ns/pid").unwrap().ino();
         let pid = Pid::new(child.id().cast_signed());
         let start = tree::process(pid).unwrap().start;
         let inner = InnerProcess { namespace, pid: pid.number(), start };
-        assert!(matches!(find(&inner, open), Whereabouts::Here(process) if process.pid == pid));
-        assert!(matches!(find(&InnerProcess { start: 0, ..inner }, open), Whereabouts::Here(_)));
-        assert_eq!(find(&InnerProcess { start: start + 1, ..inner }, open), Whereabouts::Gone);
-        assert_eq!(find(&InnerProcess { namespace: namespace + 1, ..inner }, open), Whereabouts::Gone);
-        assert_eq!(find(&inner, (open.0, open.1 + 1)), Whereabouts::Gone);
-        assert_eq!(find(&InnerProcess { namespace: 0, ..inner }, open), Whereabouts::Unknown);
+        assert!(matches!(find_here(&inner, open), Whereabouts::Here(process) if process.pid == pid));
+        assert!(matches!(find_here(&InnerProcess { start: 0, ..inner }, open), Whereabouts::Here(_)));
+        assert!(matches!(find_here(&InnerProcess { namespace: 0, ..inner }, open), Whereabouts::Here(_)));
+        assert_eq!(find_here(&InnerProcess { start: start + 1, ..inner }, open), Whereabouts::Gone);
+        assert_eq!(find_here(&InnerProcess { namespace: namespace + 1, ..inner }, open), Whereabouts::Elsewhere);
+        assert_eq!(find_here(&inner, (open.0, open.1 + 1)), Whereabouts::Gone);
         assert!(is_below(pid, |above| above == process::pid()) && !is_below(pid, |_| false));
+        let reader = InnerProcess { pid: other.id().cast_signed(), start: 0, ..inner };
+        assert_eq!(find_here(&reader, open), Whereabouts::Gone, "it could read, too");
+        assert!(program_path(pid).is_some_and(|path| path.is_absolute()));
+        assert!(names_of_children(process::pid()).iter().any(|name| name.bytes() == b"sleep"));
+        let mut census = Census::begin();
+        let mut parts = 1;
+        while !census.go_on(3) {
+            parts += 1;
+        }
+        assert!(parts > 1 || census.rest.is_empty());
+        assert_eq!(census.find(&inner, open), None, "it is in this namespace");
+        other.kill().unwrap();
+        other.wait().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(find(&inner, open), Whereabouts::Gone);
+        assert_eq!(find_here(&inner, open), Whereabouts::Gone);
     }
 }

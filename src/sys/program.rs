@@ -16,12 +16,17 @@ impl Program {
         bytes[..length].copy_from_slice(&name[..length]);
         Self(bytes)
     }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.0.split(|&byte| byte == 0).next().unwrap_or_default()
+    }
 }
 
 impl std::fmt::Display for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(PROGRAM_BYTES);
         let shown = |c: char| if c.is_control() { '?' } else { c };
-        String::from_utf8_lossy(&self.0[..end]).chars().map(shown).try_for_each(|c| write!(f, "{c}"))
+        String::from_utf8_lossy(self.bytes()).chars().map(shown).try_for_each(|c| write!(f, "{c}"))
     }
 }

@@ -38,6 +38,18 @@ pub fn of(pid: Pid) -> Option<ProcessUsage> {
     })
 }
 
+/// The time since boot in the clock ticks that processes' starts are given in.
+#[must_use]
+pub fn ticks_since_boot() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
+    let each = setting(libc::_SC_CLK_TCK);
+    seconds * each + nanoseconds * each / 1_000_000_000
+}
+
 /// Clock ticks as a time.
 fn time(ticks: u64) -> Duration {
     let each = setting(libc::_SC_CLK_TCK);

@@ -6,6 +6,8 @@ mod blind;
 mod outputs;
 mod relays;
 mod report_control;
+mod report_marks;
+mod report_names;
 mod reporters;
 mod reports;
 mod rpc_clients;

@@ -11,8 +11,13 @@
 //!
 //! Every process of the same user can write there, so a reader trusts nothing: what is not a record is skipped, and the
 //! records of a run count only with the run's own key, one after the other. A report never makes the host run anything.
+//!
+//! A run has two numbers. The *key* stays in its shim and in the FIFO, which only the host can read: who knows it can
+//! write the report. The *mark* is in the command's environment and names the run; it allows nothing.
 
-use std::ffi::CString;
+mod run_mark;
+
+pub use run_mark::{RunMark, marked_run, names_witness, reported_entry, witness_name};
 
 use super::process::{Exit, Signal};
 use super::wire::CallerStream;
@@ -38,23 +43,8 @@ const OUTPUT: u8 = 2;
 const UNREPORTED: u8 = 3;
 const END: u8 = 4;
 
-/// The number of a run that reports, drawn by chance.
+/// What the records of a run begin with, drawn by chance. The command must not know it.
 pub type RunKey = [u8; 16];
-
-/// The entry that tells shims below a reported run which one it is.
-#[must_use]
-pub fn reported_mark(key: &RunKey) -> CString {
-    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    CString::new(format!("REXEC_REPORTED={digits}")).expect("made of digits")
-}
-
-/// The run that such a variable's value names. Zero if it names none.
-#[must_use]
-pub fn marked_run(value: &[u8]) -> RunKey {
-    let digits = std::str::from_utf8(value).unwrap_or_default();
-    let is_one = digits.len() == 2 * size_of::<RunKey>() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if is_one { u128::from_str_radix(digits, 16).unwrap_or(0).to_be_bytes() } else { RunKey::default() }
-}
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +192,9 @@ pub struct ShimPlace {
     /// A variable says that it is inside a run, but no guard is in sight.
     pub may_be_inside: bool,
     /// The reported run that it is inside of, as a variable says.
-    pub within: RunKey,
+    pub within: RunMark,
+    /// The mark of this run. An earlier release's shim sends none: its mark is the key.
+    pub mark: RunMark,
 }
 
 /// What a report begins with.
@@ -220,7 +212,8 @@ impl<'a> Beginning<'a> {
     /// Appends its bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let ShimPlace { namespace, pid, began, lacks_sockets, is_read_only, no_new_privs, has_filter, .. } = self.place;
-        let flags = [lacks_sockets, is_read_only, no_new_privs, has_filter, self.place.may_be_inside];
+        let has_mark = self.place.mark != RunMark::default();
+        let flags = [lacks_sockets, is_read_only, no_new_privs, has_filter, self.place.may_be_inside, has_mark];
         let bits = flags.iter().rev().fold(0_u32, |bits, &flag| bits << 1 | u32::from(flag));
         out.extend_from_slice(&namespace.to_le_bytes());
         out.extend_from_slice(&began.to_le_bytes());
@@ -231,6 +224,17 @@ impl<'a> Beginning<'a> {
         out.extend_from_slice(&self.place.within);
         out.extend_from_slice(self.dir);
         out.extend_from_slice(self.frame);
+        // Behind the frame, where an earlier release's host does not look.
+        out.extend_from_slice(if has_mark { &self.place.mark } else { &[] });
+    }
+
+    /// The shim that the first piece of a beginning names: its pid namespace, its number and its start.
+    #[must_use]
+    pub fn named_in(first: &[u8]) -> Option<(u64, i32, u64)> {
+        let (namespace, rest) = first.split_first_chunk()?;
+        let (began, rest) = rest.split_first_chunk()?;
+        let pid = rest.first_chunk()?;
+        Some((u64::from_le_bytes(*namespace), i32::from_le_bytes(*pid), u64::from_le_bytes(*began)))
     }
 
     /// Reads what [`Beginning::encode`] has written.
@@ -242,7 +246,8 @@ impl<'a> Beginning<'a> {
         let bits = u32::from_le_bytes(half(20));
         let has = |place: u32| bits >> place & 1 != 0;
         let length = usize::try_from(u32::from_le_bytes(half(24))).ok()?;
-        let (dir, frame) = rest.split_at_checked(length)?;
+        let (dir, rest) = rest.split_at_checked(length)?;
+        let (frame, mark) = if has(5) { rest.split_last_chunk()? } else { (rest, &RunMark::default()) };
         let place = ShimPlace {
             namespace: word(0),
             began: word(8),
@@ -253,6 +258,7 @@ impl<'a> Beginning<'a> {
             has_filter: has(3),
             may_be_inside: has(4),
             within: *fixed[28..].first_chunk().expect("within the fixed part"),
+            mark: *mark,
         };
         Some(Self { place, dir, frame })
     }
@@ -291,17 +297,6 @@ mod tests {
             for end in 0..bytes.len() {
                 assert_eq!(decode_report(&bytes[..end]), FoundRecord::Incomplete);
             }
-        }
-    }
-
-    #[test]
-    fn a_mark_names_its_run() {
-        let mark = reported_mark(&[0, 1, 2, 250, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
-        assert_eq!(mark.as_c_str(), c"REXEC_REPORTED=000102fa0405060708090a0b0c0d0eff");
-        let value = &mark.to_bytes()[15..];
-        assert_eq!(reported_mark(&marked_run(value)), mark);
-        for value in [&b""[..], b"1", &value[1..], b"+00102fa0405060708090a0b0c0d0eff", &[0xff; 32]] {
-            assert_eq!(marked_run(value), RunKey::default());
         }
     }
 
@@ -350,10 +345,13 @@ mod tests {
             within: KEY,
             ..ShimPlace::default()
         };
-        let beginning = Beginning { place, dir: b"/a b", frame: b"frame" };
-        let mut bytes = Vec::new();
-        beginning.encode(&mut bytes);
-        assert_eq!(Beginning::decode(&bytes), Some(beginning));
-        (0..PLACE_BYTES + 4).for_each(|end| assert_eq!(Beginning::decode(&bytes[..end]), None));
+        for mark in [RunMark::default(), [9; 16]] {
+            let place = ShimPlace { mark, ..place };
+            let beginning = Beginning { place, dir: b"/a b", frame: b"frame" };
+            let mut bytes = Vec::new();
+            beginning.encode(&mut bytes);
+            assert_eq!(Beginning::decode(&bytes), Some(beginning));
+            (0..PLACE_BYTES + 4).for_each(|end| assert_eq!(Beginning::decode(&bytes[..end]), None));
+        }
     }
 }

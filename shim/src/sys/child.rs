@@ -96,6 +96,12 @@ pub(crate) fn leave_directory() {
     unsafe { libc::chdir(c"/".as_ptr()) };
 }
 
+/// Names this process (prctl(2)).
+pub(crate) fn set_name(name: &std::ffi::CStr) {
+    // SAFETY: the kernel reads a C string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
 /// Sleeps until the end of this process, whatever signals come.
 pub(crate) fn sleep_for_ever() -> ! {
     restore_mask(SignalSet::MAX);

@@ -210,6 +210,18 @@ pub(crate) fn is_same_description(one: RawFd, other: RawFd) -> Option<bool> {
     (result >= 0).then_some(result == 0)
 }
 
+/// Whether another process holds a write lock on an open file that belongs to an open file description (fcntl(2),
+/// F_OFD_GETLK). No lock is taken.
+pub(crate) fn is_write_locked(file: &OwnedFd) -> bool {
+    let write = libc::c_short::try_from(libc::F_WRLCK).expect("a small number");
+    // SAFETY: every field is a number, for which zero is a value; the kernel reads and writes one structure.
+    unsafe {
+        let mut lock: libc::flock = std::mem::zeroed();
+        lock.l_type = write;
+        libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) == 0 && lock.l_type == write
+    }
+}
+
 /// Waits for some milliseconds, or until a signal arrives.
 pub(crate) fn pause(milliseconds: c_int) {
     let _ = poll(&mut [], milliseconds);

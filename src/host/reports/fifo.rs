@@ -13,7 +13,8 @@ use crate::host::turn::{Source, Turn};
 use crate::io::poller::{Ready, Token};
 use crate::io::port::{Port, ReadOutcome};
 use crate::limits;
-use crate::sys::{self, fifo, file};
+use crate::sys::fifo::{self, ShimLook};
+use crate::sys::{self, file};
 
 /// The part of a second for which reading is bounded.
 const SLICE: Duration = Duration::from_millis(100);
@@ -30,13 +31,24 @@ pub(super) struct ReportFifo {
     taken: usize,
     /// Since when this slice lasts, and how much was read in it.
     slice: Option<(Instant, usize)>,
+    /// What the writers were told.
+    look: ShimLook,
     pub(super) garbage: u64,
 }
 
 impl ReportFifo {
     /// A FIFO that is not made yet.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, port: None, identity: None, bytes: Vec::new(), taken: 0, slice: None, garbage: 0 }
+        Self {
+            path,
+            port: None,
+            identity: None,
+            bytes: Vec::new(),
+            taken: 0,
+            slice: None,
+            look: ShimLook::Done,
+            garbage: 0,
+        }
     }
 
     /// Its path.
@@ -61,6 +73,7 @@ impl ReportFifo {
         }
         self.identity = None;
         let fd = fifo::make(&self.path)?;
+        self.look = ShimLook::Done;
         self.identity = fifo::identity(&fd);
         let port = Port::new(&mut turn.poller, fd)?;
         turn.name(port.token(), Source::Reports);
@@ -102,8 +115,18 @@ impl ReportFifo {
         waits.then_some(since + SLICE)
     }
 
+    /// Tells the shims whether they have to stay to be found.
+    pub(super) fn tell_shims(&mut self, look: ShimLook) {
+        if let Some(port) = self.port.as_ref().filter(|_| self.look != look) {
+            fifo::tell_writers(port.fd(), look);
+            self.look = look;
+        }
+    }
+
     /// Reads what has come. Returns whether there is too much of it.
     pub(super) fn read(&mut self, turn: &mut Turn) -> bool {
+        // Before anything is read: a shim that finds its report read leaves.
+        self.tell_shims(ShimLook::Due);
         let Some(port) = &mut self.port else { return false };
         self.bytes.drain(..self.taken);
         self.taken = 0;

@@ -1,10 +1,12 @@
 //! Ends reported runs for people.
 //!
-//! Invariant: only what is below the run's shim is signalled, and the shim itself at last, after it was found again.
+//! Invariant: only what is below the run's shim is signalled, and the shim itself at last, after it was found again; if it was
+//! killed, what was seen below it.
 
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::report::RunKey;
 
+use super::shim_identity::Targets;
 use crate::core::engine::JobId;
 use crate::core::entry::Reason;
 use crate::core::job::Job;
@@ -15,7 +17,7 @@ use crate::host::runs::KillRequest;
 use crate::host::turn::PeerId;
 use crate::limits;
 use crate::sink::console::status_line::StatusRun;
-use crate::sys::namespace::{self, Whereabouts};
+use crate::sys::namespace;
 
 impl Host {
     /// Ends a command that a shim reports; asked twice, at once.
@@ -34,21 +36,25 @@ impl Host {
 
     /// Signals the processes of a run that was told to end, and answers peers that have waited long enough.
     pub(super) fn pursue_reported(&mut self, key: RunKey) {
-        let (now, open) = (self.turn.now, self.reports.fifo_identity);
-        let Some(run) = self.reports.runs.get_mut(&key) else { return };
-        let Some(known) = run.job.and_then(|job| self.engine.job(job)).filter(|job| job.is_stopping()) else { return };
+        let now = self.turn.now;
+        let job = self.reports.runs.get(&key).and_then(|run| run.job);
+        let Some(known) = job.and_then(|job| self.engine.job(job)).filter(|job| job.is_stopping()) else { return };
         let killed_at = known.killed_at();
-        if let Whereabouts::Here(shim) = run.find(open) {
+        let found = self.reports.targets(key);
+        let Some(run) = self.reports.runs.get_mut(&key) else { return };
+        if let Some(targets) = found {
             match killed_at {
                 Some(_) if run.has_terminated => {}
                 Some(_) => {
                     run.has_terminated = true;
-                    orphans::terminate(&namespace::below(&shim));
+                    orphans::terminate(&targets.all());
                 }
                 None => {
-                    orphans::kill(&namespace::below(&shim));
+                    orphans::kill(&targets.all());
                     // It tells how its shell has ended, if it is let.
-                    if run.kills >= limits::REPORT_KILLS_MIN {
+                    if let Targets::Below(shim) = targets
+                        && run.kills >= limits::REPORT_KILLS_MIN
+                    {
                         orphans::kill(&[shim]);
                     }
                     run.kills += 1;
@@ -88,7 +94,7 @@ impl Host {
 
     /// The commands that shims report, oldest first.
     pub(in crate::host) fn list_reported(&mut self) -> Vec<Listed> {
-        let (now, open) = (self.turn.now, self.reports.fifo_identity);
+        let now = self.turn.now;
         let mut listed: Vec<Listed> = Vec::new();
         for run in self.reports.runs.values_mut() {
             let (Some(job), Some(known)) = (run.job, &run.description) else { continue };
@@ -104,9 +110,9 @@ impl Host {
                 sandbox: Some(run.sandbox.clone()),
                 ..known.listed()
             };
-            if let Whereabouts::Here(shim) = run.find(open) {
-                row.orphans = namespace::below(&shim).iter().map(|process| process.pid.number()).collect();
-            }
+            let of_shim = run.living_shim().map(|shim| namespace::below(&shim, usize::MAX));
+            let processes = of_shim.unwrap_or_else(|| run.survivors().collect());
+            row.orphans = processes.iter().map(|process| process.pid.number()).collect();
             listed.push(row);
         }
         listed.sort_by_key(|row| row.seq);

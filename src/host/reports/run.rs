@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::report::{BEGINNING_BYTES_MAX, Report, ReportRecord, ShimPlace};
+use rexec_sh::protocol::report::{BEGINNING_BYTES_MAX, Report, ReportRecord, RunKey, RunMark, ShimPlace};
 use rexec_sh::protocol::wire::CallerStream;
 
 use crate::core::engine::JobId;
@@ -12,8 +12,8 @@ use crate::guard::paused_tree::PausedTree;
 use crate::host::run::Description;
 use crate::host::turn::PeerId;
 use crate::limits;
-use crate::sys::namespace::{self, InnerProcess, Whereabouts};
-use crate::sys::tree::Process;
+use crate::sys::namespace::InnerProcess;
+use crate::sys::tree::{self, Process};
 
 /// A run that a shim reports.
 #[derive(Debug)]
@@ -26,9 +26,24 @@ pub(super) struct ReportedRun {
     pub(super) since: Instant,
     /// What has come of its beginning.
     pub(super) beginning: Vec<u8>,
+    /// Since when its shim is looked for: its beginning is whole.
+    pub(super) sought_since: Option<Instant>,
+    key: RunKey,
     /// The number of the next record.
     next: u32,
+    /// How it has ended, as it reports, and when that came. It counts once the shim has gone.
+    end: Option<(Exit, Instant)>,
+    /// Another process has written to its report, or read of it. So its words on its end are not believed.
+    pub(super) is_doubtful: bool,
     pub(super) place: ShimPlace,
+    /// A child of the shim was seen with the run's mark.
+    pub(super) is_proven: bool,
+    /// A report that named its shim was dropped before, so this one may be somebody else's.
+    pub(super) is_contested: bool,
+    /// What was seen below its shim, by which it is known when its command has killed that.
+    pub(super) known: Vec<Process>,
+    /// How many of its records may still cost a look below its shim.
+    looks_below: u32,
     /// The shim as seen from here, and when to look at it again.
     shim: Option<Process>,
     look_at: Instant,
@@ -65,8 +80,6 @@ pub(super) enum ReportedFact {
     Output(Stream, Box<[u8]>),
     /// Too much comes, so this is only counted.
     Flood,
-    /// It has ended, after what was not taken before.
-    Ended(Exit),
 }
 
 /// What a look at a run's shim finds.
@@ -74,21 +87,33 @@ pub(super) enum ReportedFact {
 pub(super) enum Sight {
     /// Nothing speaks against it.
     Well,
-    /// The shim is gone, and nobody will tell of its end.
+    /// It is gone, and nobody will tell of its end.
     Lost,
+    /// Its shim is gone, as that has reported before.
+    Ended(Exit),
+    /// It is there, although it has reported its end.
+    Outlived,
 }
 
 impl ReportedRun {
-    /// A run of which nothing is known.
-    pub(super) fn new(now: Instant) -> Self {
+    /// A run of which only the key is known.
+    pub(super) fn new(key: RunKey, now: Instant) -> Self {
         Self {
             job: None,
             description: None,
             sandbox: String::new(),
             since: now,
             beginning: Vec::new(),
+            sought_since: None,
+            key,
             next: 0,
+            end: None,
+            is_doubtful: false,
             place: ShimPlace::default(),
+            is_proven: false,
+            is_contested: false,
+            known: Vec::new(),
+            looks_below: limits::REPORT_LOOKS_BELOW,
             shim: None,
             look_at: now + limits::REPORT_PATIENCE,
             pause: limits::REPORT_LOOK,
@@ -107,46 +132,75 @@ impl ReportedRun {
 
     /// When it has to be looked at.
     pub(super) fn deadline(&self) -> Instant {
-        self.answer_at.into_iter().chain(self.tell_at).fold(self.look_at, Instant::min)
+        let tell_at = self.tell_at.filter(|_| self.job.is_some());
+        self.answer_at.into_iter().chain(tell_at).fold(self.look_at, Instant::min)
     }
 
     /// Whether output was held back, and no more has come for a while.
     pub(super) fn has_rested(&self, now: Instant) -> bool {
-        self.tell_at.is_some_and(|at| at <= now)
+        self.job.is_some() && self.tell_at.is_some_and(|at| at <= now)
     }
 
-    /// Its beginning was understood.
-    pub(super) fn begin(&mut self, job: JobId, description: Description, sandbox: String) {
-        (self.job, self.description, self.sandbox) = (Some(job), Some(description), sandbox);
+    /// Its beginning was understood, and its shim found. It is described by what is known of the command and of its sandbox.
+    pub(super) fn begin(&mut self, job: JobId, shim: Process, known: (Description, String), now: Instant) {
+        (self.job, self.shim) = (Some(job), Some(shim));
+        (self.description, self.sandbox) = (Some(known.0), known.1);
         self.beginning = Vec::new();
-        self.look_at = self.since + self.pause;
+        // It may have reported its end meanwhile.
+        self.look_at = if self.end.is_some() { now } else { self.since + self.pause };
+        self.tell_at = self.tell_at.map(|_| now);
     }
 
-    /// Takes a record with its key.
+    pub(super) fn has_begun(&self) -> bool {
+        self.job.is_some() || self.sought_since.is_some()
+    }
+
+    /// Its name in its command's environment.
+    pub(super) fn mark(&self) -> RunMark {
+        if self.place.mark == RunMark::default() { self.key } else { self.place.mark }
+    }
+
+    /// Takes a record with its key. Of a run that has begun, a record out of its turn makes the rest doubtful.
     pub(super) fn take(&mut self, record: &ReportRecord<'_>, now: Instant) -> ReportedFact {
-        // A gap means that another process has read the FIFO.
-        if record.number < self.next {
-            return ReportedFact::Forged;
+        if record.number < self.next || self.end.is_some() {
+            return self.doubt();
         }
+        // A gap means that another process has read the FIFO.
         let has_gap = record.number > self.next;
+        self.is_doubtful |= has_gap && self.has_begun();
         self.next = record.number.saturating_add(1);
-        match (record.report, self.job) {
-            (Report::Begin { piece, is_last }, None) if !has_gap => {
+        match (record.report, self.has_begun()) {
+            (Report::Begin { piece, is_last }, false) if !has_gap => {
                 if self.beginning.len() + piece.len() > BEGINNING_BYTES_MAX {
                     return ReportedFact::Forged;
                 }
                 self.beginning.extend_from_slice(piece);
                 if is_last { ReportedFact::Begun } else { ReportedFact::None }
             }
-            (Report::Output { stream, bytes }, Some(_)) => self.on_output(stream, bytes, now),
-            (Report::Unreported { stream, bytes }, Some(_)) => {
+            (Report::Output { stream, bytes }, true) => self.on_output(stream, bytes, now),
+            (Report::Unreported { stream, bytes }, true) => {
                 self.leave_out(known(stream), bytes.min(limits::REPORT_UNREPORTED_MAX));
                 self.wait_on(now);
                 ReportedFact::None
             }
-            (Report::End(exit), Some(_)) => ReportedFact::Ended(exit),
-            _ => ReportedFact::Forged,
+            (Report::End(exit), true) => {
+                self.end = Some((exit, now));
+                self.pause = limits::REPORT_END_LOOK;
+                self.look_at = if self.job.is_some() { now } else { self.look_at };
+                ReportedFact::None
+            }
+            _ => self.doubt(),
         }
+    }
+
+    fn doubt(&mut self) -> ReportedFact {
+        self.is_doubtful |= self.has_begun();
+        if self.has_begun() { ReportedFact::None } else { ReportedFact::Forged }
+    }
+
+    /// How it has ended, by what it has reported so far.
+    pub(super) fn reported_end(&self) -> Option<Exit> {
+        self.end.map(|(exit, _)| exit).filter(|_| !self.is_doubtful)
     }
 
     fn on_output(&mut self, stream: CallerStream, bytes: &[u8], now: Instant) -> ReportedFact {
@@ -157,7 +211,11 @@ impl ReportedRun {
         let stream = known(stream);
         if self.second.1 > limits::REPORT_RUN_BYTES_A_SECOND {
             self.hold_back(stream, bytes, now);
-            return ReportedFact::Flood;
+            return if self.job.is_some() { ReportedFact::Flood } else { ReportedFact::None };
+        }
+        if self.job.is_none() {
+            self.hold_back(stream, bytes, now);
+            return ReportedFact::None;
         }
         ReportedFact::Output(stream, bytes.into())
     }
@@ -194,33 +252,52 @@ impl ReportedRun {
         (std::mem::take(&mut self.untaken), std::mem::take(&mut self.held))
     }
 
-    /// Looks at its shim if that is due. `open` is the FIFO, which the shim has open. `is_drained` says that all reports
-    /// were read.
-    pub(super) fn look(&mut self, open: Option<(u64, u64)>, is_drained: bool, now: Instant) -> Sight {
+    /// Looks at its shim if that is due. `is_drained` says that all reports were read.
+    pub(super) fn look(&mut self, is_drained: bool, now: Instant) -> Sight {
         if now < self.look_at {
+            return Sight::Well;
+        }
+        if self.sought_since.is_some() {
+            // The search ends by itself.
+            self.look_at = now + limits::REPORT_PATIENCE;
             return Sight::Well;
         }
         if self.job.is_none() {
             return Sight::Lost;
         }
+        if let Some((exit, since)) = self.end {
+            return self.look_at_end(exit, since, now);
+        }
         self.pause = (self.pause * 2).min(limits::REPORT_LOOK_MAX);
         self.look_at = now + self.pause;
-        let is_lost = match self.find(open) {
-            Whereabouts::Here(_) => false,
-            Whereabouts::Gone => {
-                self.look_at = now + limits::REPORT_KILL_PAUSE;
-                // What it reported last may still be in the FIFO.
-                match self.missing_since {
-                    None => {
-                        self.missing_since = Some(now);
-                        false
-                    }
-                    Some(since) => is_drained || now >= since + limits::REPORT_LOOK_MAX,
-                }
-            }
-            Whereabouts::Unknown => now >= self.since + limits::REPORT_LIFE_MAX,
-        };
-        if is_lost { Sight::Lost } else { Sight::Well }
+        if self.is_there() {
+            return Sight::Well;
+        }
+        self.look_at = now + limits::REPORT_KILL_PAUSE;
+        // What it reported last may still be in the FIFO.
+        let is_read = self.missing_since.is_some_and(|since| is_drained || now >= since + limits::REPORT_LOOK_MAX);
+        self.missing_since.get_or_insert(now);
+        if is_read { Sight::Lost } else { Sight::Well }
+    }
+
+    /// Looks whether its shim has gone, as it has reported.
+    fn look_at_end(&mut self, exit: Exit, since: Instant, now: Instant) -> Sight {
+        if !self.is_there() {
+            return Sight::Ended(exit);
+        }
+        if now < since + limits::REPORT_END_PATIENCE {
+            self.look_at = now + self.pause;
+            self.pause = (self.pause * 2).min(limits::REPORT_KILL_PAUSE);
+            return Sight::Well;
+        }
+        self.end = None;
+        (self.pause, self.look_at) = (limits::REPORT_LOOK, now + limits::REPORT_LOOK);
+        Sight::Outlived
+    }
+
+    /// Whether it has reported an end, believed or not.
+    pub(super) fn has_end(&self) -> bool {
+        self.end.is_some()
     }
 
     /// Its shim, as that names itself.
@@ -229,19 +306,27 @@ impl ReportedRun {
         InnerProcess { namespace, pid, start: began }
     }
 
-    /// Finds its shim.
-    pub(super) fn find(&mut self, open: Option<(u64, u64)>) -> Whereabouts {
-        let Some(open) = open else { return Whereabouts::Unknown };
-        if let Some(known) = self.shim {
-            let now = crate::sys::tree::process(known.pid);
-            let lives = now.is_some_and(|now| now.start == known.start && !now.is_zombie);
-            return if lives { Whereabouts::Here(known) } else { Whereabouts::Gone };
-        }
-        let found = namespace::find(&self.named(), open);
-        if let Whereabouts::Here(process) = found {
-            self.shim = Some(process);
-        }
-        found
+    /// Its shim, while that lives.
+    pub(super) fn living_shim(&self) -> Option<Process> {
+        self.shim.filter(is_alive)
+    }
+
+    /// Whether a record of it is a reason to look below its shim.
+    pub(super) fn takes_look_below(&mut self, is_end: bool) -> bool {
+        let is_due = self.job.is_some() && (is_end || self.looks_below > 0);
+        self.looks_below = self.looks_below.saturating_sub(u32::from(is_due));
+        is_due
+    }
+
+    /// What lives of the processes that were seen below its shim.
+    pub(super) fn survivors(&self) -> impl Iterator<Item = Process> {
+        self.known.iter().copied().filter(is_alive)
+    }
+
+    /// Whether it goes on. With an end that is believed, what it has left is no part of it. Without one, its command may
+    /// have killed the shim to be forgotten.
+    fn is_there(&self) -> bool {
+        self.living_shim().is_some() || (self.reported_end().is_none() && self.survivors().next().is_some())
     }
 
     /// Continues what a pause has stopped. Returns `false` when it is not paused.
@@ -265,10 +350,92 @@ impl ReportedRun {
     }
 }
 
+fn is_alive(shim: &Process) -> bool {
+    tree::process(shim.pid).is_some_and(|now| now.start == shim.start && !now.is_zombie)
+}
+
 /// The host's word for a stream.
 fn known(stream: CallerStream) -> Stream {
     match stream {
         CallerStream::Out => Stream::Out,
         CallerStream::Err => Stream::Err,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(shim: Process, now: Instant) -> ReportedRun {
+        let mut run = ReportedRun::new([1; 16], now);
+        (run.job, run.shim) = (Some(JobId(1)), Some(shim));
+        run
+    }
+
+    fn taken(run: &mut ReportedRun, number: u32, report: Report<'_>, now: Instant) -> ReportedFact {
+        run.take(&ReportRecord { key: [1; 16], number, report }, now)
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
+    fn a_reported_end_counts_once_the_shim_has_gone() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let shim = tree::process(rexec_sh::protocol::process::Pid::new(child.id().cast_signed())).unwrap();
+        let now = Instant::now();
+        let (mut run, mut forged) = (begun(shim, now), begun(shim, now));
+        for run in [&mut run, &mut forged] {
+            assert_eq!(taken(run, 0, Report::End(Exit::Code(3)), now), ReportedFact::None);
+            assert_eq!(run.look(true, now), Sight::Well);
+        }
+        let late = now + limits::REPORT_END_PATIENCE;
+        assert_eq!(forged.look(true, late), Sight::Outlived);
+        assert_eq!((forged.look(true, late), forged.reported_end()), (Sight::Well, None), "it is watched on");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(run.look(true, late), Sight::Ended(Exit::Code(3)));
+        assert!(!run.is_doubtful);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
+    fn a_doubtful_end_does_not_count_while_a_process_of_the_command_lives() {
+        let start = || std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let seen = |child: &std::process::Child| {
+            tree::process(rexec_sh::protocol::process::Pid::new(child.id().cast_signed())).unwrap()
+        };
+        let mut shim = start();
+        let mut shell = start();
+        let now = Instant::now();
+        let mut run = begun(seen(&shim), now);
+        run.known = vec![seen(&shell)];
+        taken(&mut run, 0, Report::End(Exit::Code(0)), now);
+        run.is_doubtful = true;
+        shim.kill().unwrap();
+        shim.wait().unwrap();
+        assert_eq!(run.look(true, now), Sight::Well);
+        let late = now + limits::REPORT_END_PATIENCE;
+        assert_eq!(run.look(true, late), Sight::Outlived);
+        assert_eq!(run.look(true, late + limits::REPORT_LOOK_MAX), Sight::Well, "it is watched on");
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        let later = late + 4 * limits::REPORT_LOOK_MAX;
+        assert_eq!(run.look(true, later), Sight::Well, "its last words may still come");
+        assert_eq!(run.look(true, later + limits::REPORT_LOOK_MAX), Sight::Lost);
+    }
+
+    #[test]
+    fn gaps_and_records_behind_the_end_make_a_report_doubtful() {
+        let now = Instant::now();
+        let process = tree::process(crate::sys::process::pid()).unwrap();
+        let output = Report::Output { stream: CallerStream::Out, bytes: b"x" };
+        let end = Report::End(Exit::Code(0));
+        for records in [&[(1, output)][..], &[(0, end), (1, end)], &[(0, output), (0, end)], &[(0, end), (0, output)]] {
+            let mut run = begun(process, now);
+            let (last, before) = records.split_last().unwrap();
+            before.iter().for_each(|&(number, report)| _ = taken(&mut run, number, report, now));
+            assert!(!run.is_doubtful, "{records:?}");
+            taken(&mut run, last.0, last.1, now);
+            assert!(run.is_doubtful && run.reported_end().is_none(), "{records:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use rexec_sh::protocol::process::{Pid, Signal};
 
 use super::Reports;
 use super::run::ReportedRun;
+use super::shim_identity::Targets;
 use crate::core::engine::JobId;
 use crate::core::job::Job;
 use crate::guard::orphans;
@@ -15,19 +16,18 @@ use crate::host::Host;
 use crate::host::run::Description;
 use crate::host::supervision::not_there;
 use crate::limits;
-use crate::sys::namespace::{self, Whereabouts};
-use crate::sys::tree::Process;
 
 impl Reports {
-    /// A run and its shim, found again.
+    /// A run and its processes, found again.
     ///
     /// # Errors
     /// There is no such run, or its shim cannot be found.
-    pub(super) fn found(&mut self, job: JobId) -> Result<(&mut ReportedRun, Process), Notice> {
-        let open = self.fifo_identity;
+    pub(super) fn found(&mut self, job: JobId) -> Result<(&mut ReportedRun, Targets), Notice> {
+        let key = self.key_of(job).ok_or_else(|| not_there(job))?;
+        let found = self.targets(key);
         let run = self.of_job(job).ok_or_else(|| not_there(job))?;
-        if let Whereabouts::Here(shim) = run.find(open) {
-            return Ok((run, shim));
+        if let Some(targets) = found {
+            return Ok((run, targets));
         }
         let problem = format_args!("#{} runs in its sandbox ({}), and its process cannot be found", job.0, run.sandbox);
         Err(Notice::failed(problem, "end it in its agent"))
@@ -50,21 +50,25 @@ impl Reports {
 impl Host {
     /// Sends a signal to every process of a reported command.
     pub(in crate::host) fn signal_reported(&mut self, job: JobId, signal: Signal) -> Result<(), Notice> {
-        let (_, shim) = self.reports.found(job)?;
-        orphans::signal(&namespace::below(&shim), signal);
+        let (_, targets) = self.reports.found(job)?;
+        orphans::signal(&targets.all(), signal);
         Ok(())
     }
 
     /// Stops every process of a reported command. Returns its shim.
     pub(in crate::host) fn pause_reported(&mut self, job: JobId) -> Result<Pid, Notice> {
-        let (run, shim) = self.reports.found(job)?;
+        let (run, targets) = self.reports.found(job)?;
         if self.engine.job(job).is_some_and(Job::is_stopping) {
             let problem = format_args!("#{} cannot be paused: it is about to end", job.0);
             return Err(Notice::failed(problem, "rexec ps shows what runs"));
         }
+        let pid = match &targets {
+            Targets::Below(shim) => shim.pid,
+            Targets::Left(left) => left.first().ok_or_else(|| not_there(job))?.pid,
+        };
         let paused = run.paused.get_or_insert_default();
-        paused.stop(limits::REPORT_PAUSE_ROUNDS_MAX, || namespace::all_below(&shim));
-        Ok(shim.pid)
+        paused.stop(limits::REPORT_PAUSE_ROUNDS_MAX, || targets.whole());
+        Ok(pid)
     }
 
     /// Continues what a pause has stopped. Returns `false` when the command is not paused.

@@ -149,10 +149,12 @@ fn optional<T>(read: io::Result<T>) -> io::Result<Option<T>> {
 /// mounts below it.
 fn root(process: &OwnedFd) -> io::Result<Root> {
     const WANTED: u32 = libc::STATX_INO | libc::STATX_MNT_ID;
+    // A caller may have entered a root of its own, on a server that does not answer.
+    let flags = libc::AT_STATX_DONT_SYNC | libc::AT_NO_AUTOMOUNT;
     // SAFETY: every field is a number, for which zero is a value.
     let mut seen: libc::statx = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel fills the structure, and the name ends with a NUL.
-    super::super::check(unsafe { libc::statx(process.as_raw_fd(), c"root".as_ptr(), 0, WANTED, &raw mut seen) })?;
+    super::super::check(unsafe { libc::statx(process.as_raw_fd(), c"root".as_ptr(), flags, WANTED, &raw mut seen) })?;
     if seen.stx_mask & WANTED != WANTED {
         return Err(io::Error::other("the mount of a root directory cannot be told"));
     }
