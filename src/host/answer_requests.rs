@@ -17,7 +17,7 @@ use crate::sys::pty;
 impl Host {
     /// Types a text for a run. The answer comes when the run's terminal has all of it.
     pub(super) fn send_answer(&mut self, id: PeerId, request: &SendRequest) {
-        if !self.has_proof(id) || !self.may_supervise(id) {
+        if !self.has_proof(id) || !self.is_let_type(id) {
             return;
         }
         let (job, by) = (JobId(request.seq), Answerer::Peer(id));
@@ -59,9 +59,16 @@ impl Host {
         self.peers.answer(id, &Answer::Send { seq: job.0, bytes }, &mut self.turn, &mut self.engine);
     }
 
+    /// Whether a caller may type for what others run. If not, it has been answered.
+    fn is_let_type(&mut self, id: PeerId) -> bool {
+        let may = self.may_decide(id);
+        self.is_let(id, may, "it types for no commands outside of its sandbox")
+    }
+
     /// Has a person's terminal stand for that of a run. With `watch`, the person only sees what it writes.
     pub(super) fn attach(&mut self, id: PeerId, request: &AttachRequest) {
-        if !self.has_proof(id) || !self.may_supervise(id) {
+        let is_let = if request.watch { Self::is_let_supervise } else { Self::is_let_type };
+        if !self.has_proof(id) || !is_let(self, id) {
             return;
         }
         let (job, by) = (JobId(request.seq), Answerer::Peer(id));

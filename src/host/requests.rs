@@ -100,7 +100,7 @@ impl Host {
             self.fail(id, &MISPLACED_DESCRIPTORS);
             return None;
         };
-        let doubt = self.doubt(id, purpose);
+        let doubt = self.admit(id, purpose).err();
         let peer = self.peers.get_mut(id)?;
         peer.is_sealed = doubt.is_some();
         match doubt {
@@ -233,10 +233,9 @@ impl Host {
         has_proof
     }
 
-    /// What speaks against serving a caller.
-    pub(super) fn doubt(&mut self, id: PeerId, purpose: Purpose) -> Option<Doubt> {
-        let Some(peer) = self.peers.get_mut(id) else { return Some(Doubt::Shortage) };
-        self.sandbox_check.admit(peer, purpose).err()
+    fn admit(&mut self, id: PeerId, purpose: Purpose) -> Result<(), Doubt> {
+        let Some(peer) = self.peers.get_mut(id) else { return Err(Doubt::Shortage) };
+        self.sandbox_check.admit(peer, purpose)
     }
 
     /// Whether a caller's command may run here. If not, the caller has been answered and the human told.
@@ -246,10 +245,10 @@ impl Host {
         if self.peers.get(id).is_some_and(is_admitted) {
             return true;
         }
-        match self.doubt(id, Purpose::Run) {
-            None => return true,
-            Some(Doubt::Shortage) => self.fail(id, &BUSY),
-            Some(Doubt::Differs(why)) => {
+        match self.may_decide(id) {
+            Ok(()) => return true,
+            Err(Doubt::Shortage) => self.fail(id, &BUSY),
+            Err(Doubt::Differs(why)) => {
                 let expected = ExpectedReport { why, whoami, command, exec };
                 if !self.is_told_by_report(id) && !self.reports.expect(&expected, self.turn.now) {
                     unseen::say_sandboxed(why, whoami, command, &mut self.screen);
@@ -268,15 +267,24 @@ impl Host {
         self.peers.get(id).is_some_and(|peer| self.reports.is_below_shim(peer.pid))
     }
 
-    /// Whether a caller may see and end what others run. If not, it has been answered.
-    pub(super) fn may_supervise(&mut self, id: PeerId) -> bool {
-        match self.doubt(id, Purpose::Supervise) {
-            None => return true,
-            Some(Doubt::Shortage) => self.fail(id, &BUSY),
-            Some(Doubt::Differs(why)) => {
-                let problem = format_args!(
-                    "the caller is sandboxed ({why}): it sees and ends no commands outside of its sandbox"
-                );
+    /// What speaks against a caller that starts, types for, answers or configures commands: it must be one that may run
+    /// them.
+    pub(super) fn may_decide(&mut self, id: PeerId) -> Result<(), Doubt> {
+        self.admit(id, Purpose::Run)
+    }
+
+    /// What speaks against a caller that sees, pauses or ends commands of others.
+    pub(super) fn may_supervise(&mut self, id: PeerId) -> Result<(), Doubt> {
+        self.admit(id, Purpose::Supervise)
+    }
+
+    /// Whether nothing speaks against a caller. If something does, it is told that, and `so` what follows.
+    pub(super) fn is_let(&mut self, id: PeerId, may: Result<(), Doubt>, so: &str) -> bool {
+        match may {
+            Ok(()) => return true,
+            Err(Doubt::Shortage) => self.fail(id, &BUSY),
+            Err(Doubt::Differs(why)) => {
+                let problem = format_args!("the caller is sandboxed ({why}): {so}");
                 self.fail(id, &Notice::new(OWN_FAILURE, problem, "run rexec where rexec-host runs"));
             }
         }

@@ -20,7 +20,7 @@ impl Host {
     /// Does what a person asks, if the caller may.
     pub(super) fn supervise(&mut self, id: PeerId, asked: Supervision) {
         let is_resize = matches!(asked, Supervision::Resize(_));
-        if !is_resize && (!self.has_proof(id) || !self.may_supervise(id)) {
+        if !is_resize && (!self.has_proof(id) || !self.is_let_supervise(id)) {
             return;
         }
         let answer = match asked {
@@ -43,6 +43,12 @@ impl Host {
             Ok(answer) => self.peers.answer(id, &answer, &mut self.turn, &mut self.engine),
             Err(notice) => self.fail(id, &notice),
         }
+    }
+
+    /// Whether a caller may see and end what others run. If not, it has been answered.
+    pub(super) fn is_let_supervise(&mut self, id: PeerId) -> bool {
+        let may = self.may_supervise(id);
+        self.is_let(id, may, "it sees and ends no commands outside of its sandbox")
     }
 
     /// Ends the host, unless commands run and the person does not want to end them.

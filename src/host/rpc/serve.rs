@@ -23,7 +23,7 @@ use crate::host::runs::InUse;
 use crate::host::turn::PeerId;
 use crate::host::{Host, unseen};
 use crate::limits;
-use crate::sys::confinement::{Doubt, Purpose};
+use crate::sys::confinement::Doubt;
 
 impl Host {
     /// Serves a call.
@@ -63,11 +63,15 @@ impl Host {
     /// Does what a call asks. `None` when the answer comes later, or has been given.
     fn obey(&mut self, to: &Requester, method: Method) -> Result<Option<RpcAnswer>, RpcError> {
         self.prove(to.peer)?;
-        if !matches!(method, Method::Run(_) | Method::Start(_)) {
-            self.check_client(to.peer, Purpose::Supervise, "", "")?;
-        } else if self.is_closing() {
-            let sentence = "the host is ending; nothing was run";
-            return Err(RpcError::new(ENDING, sentence).hint("start rexec-host, then run the command again"));
+        match needed(&method) {
+            // A command's caller is looked at when its name is known.
+            Needed::Start if self.is_closing() => {
+                let sentence = "the host is ending; nothing was run";
+                return Err(RpcError::new(ENDING, sentence).hint("start rexec-host, then run the command again"));
+            }
+            Needed::Start => {}
+            Needed::Decide => self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?,
+            Needed::Supervise => self.may_supervise(to.peer).map_err(|doubt| refusal(&doubt))?,
         }
         if self.rpc.meet(to.peer).waiting >= limits::RPC_WAITING_MAX {
             let sentence = format!("{} requests of this connection wait already", limits::RPC_WAITING_MAX);
@@ -109,27 +113,14 @@ impl Host {
         Ok(())
     }
 
-    /// What speaks against serving a client now. It may have entered a sandbox since its last call.
-    pub(super) fn check_client(
-        &mut self,
-        peer: PeerId,
-        purpose: Purpose,
-        whoami: &str,
-        command: &str,
-    ) -> Result<(), RpcError> {
-        let is_run = matches!(purpose, Purpose::Run);
-        match self.doubt(peer, purpose) {
-            None => Ok(()),
-            Some(Doubt::Shortage) => Err(RpcError::busy("the host is busy: too few descriptors").hint("try again")),
-            Some(Doubt::Differs(why)) => {
-                if is_run {
-                    unseen::say_sandboxed(why, whoami, command.as_bytes(), &mut self.screen);
-                }
-                let sentence = format!("the caller is sandboxed ({why}); its commands run in its sandbox only");
-                Err(RpcError::new(SANDBOXED, sentence)
-                    .hint("run the command without rexec, or start rexec-host with --allow-sandboxed"))
+    /// What speaks against running a client's command. It may have entered a sandbox since its last call.
+    pub(super) fn check_start(&mut self, peer: PeerId, whoami: &str, command: &str) -> Result<(), RpcError> {
+        self.may_decide(peer).map_err(|doubt| {
+            if let Doubt::Differs(why) = doubt {
+                unseen::say_sandboxed(why, whoami, command.as_bytes(), &mut self.screen);
             }
-        }
+            refusal(&doubt)
+        })
     }
 
     fn greet_client(&mut self, peer: PeerId, params: HelloParams) -> RpcAnswer {
@@ -309,6 +300,49 @@ impl Host {
         match self.status() {
             Answer::Status(status) => RpcAnswer::Host(status),
             _ => RpcAnswer::Done {},
+        }
+    }
+}
+
+/// What a client must be let do for a call.
+enum Needed {
+    /// Run this command.
+    Start,
+    /// Type for commands, or set what they begin with.
+    Decide,
+    /// See, pause or end them.
+    Supervise,
+}
+
+fn needed(method: &Method) -> Needed {
+    match method {
+        Method::Run(_) | Method::Start(_) => Needed::Start,
+        Method::Write(_) | Method::Resize(_) | Method::CreateSession(_) | Method::SessionEnv(_) => Needed::Decide,
+        Method::Hello(_)
+        | Method::Signal(_)
+        | Method::Cancel(_)
+        | Method::Output(_)
+        | Method::Wait(_)
+        | Method::Status(_)
+        | Method::List(_)
+        | Method::Subscribe(_)
+        | Method::Unsubscribe(_)
+        | Method::ListSessions
+        | Method::DestroySession(_)
+        | Method::SuspendSession(_)
+        | Method::ResumeSession(_)
+        | Method::HostStatus => Needed::Supervise,
+    }
+}
+
+/// The answer to a client against which something speaks.
+fn refusal(doubt: &Doubt) -> RpcError {
+    match doubt {
+        Doubt::Shortage => RpcError::busy("the host is busy: too few descriptors").hint("try again"),
+        Doubt::Differs(why) => {
+            let sentence = format!("the caller is sandboxed ({why}); its commands run in its sandbox only");
+            RpcError::new(SANDBOXED, sentence)
+                .hint("run the command without rexec, or start rexec-host with --allow-sandboxed")
         }
     }
 }

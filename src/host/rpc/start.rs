@@ -24,7 +24,6 @@ use crate::io::port::Port;
 use crate::limits;
 use crate::sys;
 use crate::sys::caller_descriptor::CallerDescriptor;
-use crate::sys::confinement::Purpose;
 use crate::text::sanitize::Mode;
 
 impl Host {
@@ -33,10 +32,12 @@ impl Host {
         let host_dir = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let name = self.rpc.meet(to.peer).name.clone();
         let asked = params;
+        // Before anything is made of its project session.
+        let request = asked.request(name.as_deref(), &host_dir.to_string_lossy())?;
+        let text = request.text.clone().unwrap_or_else(|| request.exec.join(" "));
+        self.check_start(to.peer, &request.whoami, &text)?;
         let (params, session) = &self.in_session(asked)?;
         let request = params.request(name.as_deref(), &host_dir.to_string_lossy())?;
-        let text = request.text.clone().unwrap_or_else(|| request.exec.join(" "));
-        self.check_client(to.peer, Purpose::Run, &request.whoami, &text)?;
         if let Some(job) = self.run_of_name(params, &request.dir, *session) {
             if !params.restart {
                 let name = params.name.as_deref().unwrap_or_default();

@@ -1,7 +1,9 @@
 //! A program in a sandbox that speaks JSON-RPC: it gets one error, and nothing of it runs.
 
+use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
+use crate::support::waiting::PATIENCE;
 
 /// Says all of its arguments at once, a line each, and prints what comes until the connection ends.
 const SAY: &str = "import socket,sys\ns=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1])\n\
@@ -43,4 +45,40 @@ fn a_program_without_the_descriptor_that_a_host_requires_is_refused() {
     let seen = say(&host, &["env"], &["{\"id\":1,\"method\":\"exec.run\",\"params\":{\"command\":\"true\"}}"]);
     assert!(seen.contains("-32004") && seen.contains("descriptor"), "{seen}");
     assert_eq!(host.journal().of_type("start").count(), 0);
+}
+
+/// Such a caller may look at commands and end them: see `relays`.
+#[test]
+fn a_login_with_other_groups_neither_types_nor_configures() {
+    let login = &["setpriv", "--groups=4242"];
+    let is_root = nix::unistd::geteuid().is_root();
+    if !is_root || !programs::has("setpriv") || !programs::has("python3") || !super::has_sight() {
+        return programs::skipped("only root can take on other groups");
+    }
+    let host = Host::with(MIRROR);
+    let mut calling =
+        host.call("while ! test -e done; do sleep .02; done").start(Target::Shim(&host.socket())).expect("a shim");
+    host.wait_for("its start", |journal| journal.of_type("start").next().cloned());
+    let session = format!("{{\"dir\":\"{}\",\"env\":{{\"LD_PRELOAD\":\"/x.so\"}}}}", host.home.join("").display());
+    for (method, params) in [
+        ("session.create", &*session),
+        ("session.env", "{\"session\":\"p1\"}"),
+        ("exec.write", "{\"run\":1,\"text\":\"yes\\n\"}"),
+        ("exec.resize", "{\"run\":1,\"rows\":3,\"cols\":3}"),
+        ("exec.start", "{\"command\":\"true\",\"session\":\"/no/such/project\",\"ports\":2}"),
+    ] {
+        let seen = say(&host, login, &[&format!("{{\"id\":1,\"method\":\"{method}\",\"params\":{params}}}")]);
+        assert!(seen.contains("-32004") && seen.contains("other groups"), "{method}: {seen}");
+    }
+    for line in ["{\"action\":\"send\",\"seq\":1,\"text\":\"yes\"}", "{\"action\":\"attach\",\"seq\":1}"] {
+        let seen = say(&host, login, &[line]);
+        assert!(seen.contains("other groups") && seen.contains("types for no commands"), "{line}: {seen}");
+    }
+    let seen = say(&host, login, &["{\"id\":1,\"method\":\"session.list\"}"]);
+    assert!(seen.contains("\"result\"") && !seen.contains("/no/such/project"), "nothing was made of it: {seen}");
+    let seen = say(&host, login, &["{\"id\":1,\"method\":\"exec.list\"}"]);
+    assert!(seen.contains("test -e done"), "it may look: {seen}");
+    let seen = say(&host, login, &["{\"id\":1,\"method\":\"exec.cancel\",\"params\":{\"run\":1}}"]);
+    assert!(seen.contains("\"result\""), "it may end: {seen}");
+    assert!(calling.finish(PATIENCE).is_some(), "it ended");
 }
