@@ -27,6 +27,7 @@
 //! | `Door` (`door.rs`) | the listening socket, its lock and its watch |
 //! | `SandboxCheck` (`sandbox_check.rs`) | what callers are compared with |
 //! | `Reports` (`reports.rs`) | what shims in sandboxes report of commands that they run themselves |
+//! | `Claims` (`unseen/claims.rs`) | how many callers said lately that they run something without this host |
 //! | `Peers` (`peers.rs`) | the connections and their deadlines; one of them is a `Peer` (`peer.rs`) |
 //! | `Starts` (`starts.rs`) | what a start needs: spare guards, control groups, the inherited environment |
 //! | `Runs` (`runs.rs`) | the commands: guards, streams, endings, orphans; one of them is an `ActiveRun` (`run.rs`) |
@@ -74,6 +75,7 @@ mod peer;
 mod peers;
 mod project_sessions;
 mod prompt_policy;
+mod rate_count;
 mod recorder_link;
 mod recorder_process;
 mod reports;
@@ -129,6 +131,7 @@ use spans::Spans;
 use starts::Starts;
 use tally::Tally;
 use turn::{Source, Turn};
+use unseen::Claims;
 
 /// How far the host's own end has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +150,7 @@ pub struct Host {
     signals: HostSignals,
     sandbox_check: SandboxCheck,
     reports: Reports,
+    claims: Claims,
     peers: Peers,
     starts: Starts,
     runs: Runs,

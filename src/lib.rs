@@ -96,7 +96,8 @@
 //! * Which variables of a command the journal keeps: `recorder/environment.rs`. How a command is run again with them:
 //!   `cli/rerun.rs`.
 //! * The console: `sink/console.rs` has the blocks, `sink/console/floor.rs` decides which one grows, and
-//!   `sink/console/face.rs` draws the host's own rows; `text/banner.rs` has those of files and pipes.
+//!   `sink/console/face.rs` draws the host's own rows; `text/banner.rs` has those of files and pipes. `text/safe_text.rs`
+//!   is the type of what may stand in them.
 //! * A record's fields: `journal/record.rs`; `host/submissions.rs` fills a start, `sink/feed.rs` and `recorder/live.rs`
 //!   an end.
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.

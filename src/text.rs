@@ -28,6 +28,7 @@
 //! * `markdown` — text that stays text there, without controls and invisible characters.
 //! * `whole` — no character and no escape sequence is torn where output is cut.
 //! * `bind_failure` — whether output says that a port is in use, and which it may be.
+//! * `safe_text` — by its type, text that a person's terminal may show as it is.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
 //! `name` is the rule for names, and `agent_name` how agents are called everywhere. `settings` edits files that people write.
@@ -58,6 +59,7 @@ pub mod reason;
 pub mod redact;
 pub mod rows;
 pub mod safe;
+pub mod safe_text;
 pub mod sanitize;
 mod scan;
 pub mod settings;

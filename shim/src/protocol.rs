@@ -15,6 +15,7 @@
 //! | [`agents`], [`agent_programs`] | which agent calls, by its variables and by the processes above |
 //! | [`unseen`] | notes about commands that ran without a host |
 //! | [`mark`] | `REXEC_INSIDE`, and whether a guard is above |
+//! | [`shown`] | how text from others is shown on a person's terminal |
 //! | [`notice`], [`exit_code`] | how a problem is told, and the exit codes |
 
 pub mod agent_programs;
@@ -32,5 +33,6 @@ pub mod process;
 pub mod report;
 pub mod run_changes;
 pub mod shell_places;
+pub mod shown;
 pub mod unseen;
 pub mod wire;

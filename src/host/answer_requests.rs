@@ -180,7 +180,7 @@ impl Host {
             self.screen.end_answering();
             let what = if self.engine.job(job).is_some_and(Job::is_running) { "goes on" } else { "has ended" };
             let said = format!("#{} {what}; your keys are the console's again", job.0);
-            return self.screen.tell(&said, self.turn.now);
+            return self.screen.tell(said, self.turn.now);
         };
         if self.peers.attached_to(id).is_some() {
             // The end of the command's log tells it.

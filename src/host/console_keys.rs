@@ -70,14 +70,14 @@ impl Host {
     fn interrupt(&mut self, job: JobId, is_second: bool) {
         let number = job.0;
         if !self.is_alive(job) {
-            self.screen.tell(&format!("#{number} has ended"), self.turn.now);
+            self.screen.tell(format_args!("#{number} has ended"), self.turn.now);
         } else if self.engine.job(job).is_some_and(Job::is_reported) {
             self.kill_by_key(job);
         } else if is_second {
             self.engine.stop(job, Reason::Asked, Duration::ZERO, self.turn.now);
         } else {
             self.engine.interrupt(job, self.turn.now);
-            self.screen.tell(&format!("#{number} is interrupted; ^C again kills it"), self.turn.now);
+            self.screen.tell(format_args!("#{number} is interrupted; ^C again kills it"), self.turn.now);
         }
     }
 
@@ -94,11 +94,11 @@ impl Host {
         match self.runs.begin_answer(job, at_console, false, &mut self.engine) {
             Ok(()) => {
                 self.screen.mark_pastes(false);
-                self.screen.tell(&format!("your keys go to #{}; ^] takes them back", job.0), self.turn.now);
+                self.screen.tell(format_args!("your keys go to #{}; ^] takes them back", job.0), self.turn.now);
             }
             Err(why) => {
                 let problem = self.no_answer(job.0, why).problem;
-                self.screen.tell(&problem, self.turn.now);
+                self.screen.tell(problem, self.turn.now);
                 self.screen.end_answering();
             }
         }
@@ -108,7 +108,7 @@ impl Host {
         let Some(job) = self.runs.answered_by(Answerer::Console) else { return };
         if let Err(why) = self.runs.type_answer(job, keys, &mut self.engine) {
             let problem = self.no_answer(job.0, why).problem;
-            self.screen.tell(&problem, self.turn.now);
+            self.screen.tell(problem, self.turn.now);
         }
     }
 
@@ -121,13 +121,13 @@ impl Host {
     fn kill_by_key(&mut self, job: JobId) {
         let request = KillRequest { peer: None, job, grace: self.options.grace };
         if let Err(notice) = self.end_run(request) {
-            self.screen.tell(&notice.problem, self.turn.now);
+            self.screen.tell(notice.problem, self.turn.now);
         }
     }
 
     fn follow(&mut self, job: Option<JobId>) {
         match job.filter(|&job| !self.is_alive(job)) {
-            Some(gone) => self.screen.tell(&format!("no command #{} runs", gone.0), self.turn.now),
+            Some(gone) => self.screen.tell(format_args!("no command #{} runs", gone.0), self.turn.now),
             None => self.screen.follow(job, self.turn.now),
         }
     }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
+use crate::text::safe_text::SafeText;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place;
 use rexec_sh::protocol::process::Pid;
@@ -248,10 +249,12 @@ impl Door {
         let has_failed = self.restore_at.take().is_some();
         let line = match self.restore(&mut turn.poller) {
             Ok(false) => return,
-            Ok(true) => format!("… the socket was removed and is there again: {}", self.path.display()),
+            Ok(true) => {
+                SafeText::from(format_args!("… the socket was removed and is there again: {}", self.path.display()))
+            }
             Err(notice) => {
                 self.restore_at = Some(turn.now + limits::SOCKET_RETRY);
-                notice.to_string().trim_end().to_owned()
+                SafeText::from(&notice)
             }
         };
         let is_told = has_failed && self.restore_at.is_some();
@@ -259,7 +262,7 @@ impl Door {
         self.name_sources(turn);
         turn.queue(self.token);
         if !is_told {
-            screen.say(&line);
+            screen.say(line);
         }
     }
 

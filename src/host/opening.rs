@@ -24,6 +24,7 @@ use super::spans::Spans;
 use super::starts::Starts;
 use super::tally::Tally;
 use super::turn::{Source, Turn};
+use super::unseen::Claims;
 use super::{Closing, Host};
 use crate::core::engine::Engine;
 use crate::front::projects::Projects;
@@ -86,6 +87,7 @@ impl Host {
             door,
             signals,
             sandbox_check,
+            claims: Claims::new(std::time::Instant::now()),
             reports: Reports::new(&options.socket, options.reports, std::time::Instant::now()),
             peers: Peers::new(),
             starts: Starts::new(options.clone(), inherited, console),
@@ -118,7 +120,7 @@ impl Host {
             .then(|| "this host is root's: whoever reaches its socket as root runs commands as root".to_owned());
         let said = said.iter().map(|text| escape_line(text, PATH_COLUMNS));
         lines.extend(said.chain(warning).chain(self.sandbox_check.warning()).map(|text| format!("rexec: {text}")));
-        lines.iter().for_each(|line| self.screen.say(line));
+        lines.into_iter().for_each(|line| self.screen.say(line));
         self.screen.end_paragraph();
     }
 }

@@ -9,6 +9,7 @@ use crate::core::job::Job;
 use crate::sink::console::status_line::{StatusFacts, StatusRun};
 use crate::text::escape::escape_line;
 use crate::text::prompt::prompt_words;
+use crate::text::safe_text::SafeText;
 
 impl Host {
     /// Draws the status line when that is due.
@@ -34,9 +35,9 @@ impl Host {
                 command: run.description.command.clone(),
                 message: format!("#{} waits for your answer to {program}: {words}", job.0),
             };
-            self.screen.ring(&call.message);
+            self.screen.ring(&SafeText::escaped(&call.message));
             if let Some(problem) = self.notifier.call(&call) {
-                self.screen.tell(&problem, self.turn.now);
+                self.screen.tell(problem, self.turn.now);
             }
         }
     }

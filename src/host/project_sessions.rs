@@ -97,7 +97,7 @@ impl Host {
         let known = project.and_then(|id| self.projects.known.get(id));
         let Some(known) = known.filter(|known| known.is_suspended && !self.is_closing()) else { return false };
         if self.projects.held_back.insert(job) {
-            self.screen.say(&format!("… #{} waits: the project session {} is suspended", job.0, known.name));
+            self.screen.say(format_args!("… #{} waits: the project session {} is suspended", job.0, known.name));
         }
         true
     }

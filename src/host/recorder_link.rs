@@ -137,7 +137,7 @@ impl RecorderLink {
                 continue;
             }
             if let Some(text) = self.process.hear(status) {
-                screen.say(&format!("… {}", escape_line(&text, NEWS_COLUMNS)));
+                screen.say(format_args!("… {}", escape_line(&text, NEWS_COLUMNS)));
             }
         }
         if news.is_gone {
@@ -170,11 +170,11 @@ impl RecorderLink {
     pub(super) fn tick(&mut self, turn: &mut Turn, engine: &mut Engine, screen: &mut Screen) -> bool {
         let has_let_go = self.feed.tick(engine, turn.now);
         if let Some(text) = self.feed.take_notice(turn.now) {
-            screen.say(&format!("… {text}"));
+            screen.say(format_args!("… {text}"));
         }
         if self.feed.is_stuck(turn.now) {
             let seconds = limits::RECORDER_STUCK.as_secs();
-            screen.say(&format!("… the journal's recorder has done nothing for {seconds} s: it is killed"));
+            screen.say(format_args!("… the journal's recorder has done nothing for {seconds} s: it is killed"));
             self.process.kill();
             // A recorder that waits for a dead disk does not die of SIGKILL, so its end is not waited for.
             self.on_gone(turn, engine, screen);
@@ -201,7 +201,7 @@ impl RecorderLink {
         let count = self.feed.take_given_up(self.process.out.buffer(), now);
         if count > 0 {
             let records = counted(count, "record", "records");
-            screen.say(&format!("… the journal lacks {records}: its recorder took nothing for too long"));
+            screen.say(format_args!("… the journal lacks {records}: its recorder took nothing for too long"));
         }
     }
 

@@ -34,12 +34,13 @@ mod signals;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rexec_sh::protocol::place;
 use rexec_sh::protocol::process::Pid;
 use rexec_sh::protocol::report::RunKey;
 
+use super::rate_count::RateCount;
 use super::screen::Screen;
 use super::turn::Turn;
 use super::unseen::{self, UnseenNotes};
@@ -87,28 +88,6 @@ pub(super) struct Reports {
     pub(super) notes: UnseenNotes,
 }
 
-/// How often something was done in the second that began then, for a bound on it.
-#[derive(Debug)]
-struct RateCount {
-    second: Instant,
-    count: u32,
-}
-
-impl RateCount {
-    fn new(now: Instant) -> Self {
-        Self { second: now, count: 0 }
-    }
-
-    /// Counts one more. Returns whether it is one of the first `most` of this second.
-    fn take(&mut self, most: u32, now: Instant) -> bool {
-        if now >= self.second + Duration::from_secs(1) {
-            *self = Self::new(now);
-        }
-        self.count = self.count.saturating_add(1);
-        self.count <= most
-    }
-}
-
 /// A caller whose command was refused, and that is about to report it. It holds no more than its line shows: a request may
 /// be of megabytes.
 #[derive(Debug)]
@@ -153,7 +132,7 @@ impl Reports {
         self.fifo_identity = fifo.identity();
         if let Err(error) = checked {
             let path = fifo.path().display();
-            screen.say(&format!("… sandboxed commands run unseen: {path} cannot be made: {}", reason(&error)));
+            screen.say(format_args!("… sandboxed commands run unseen: {path} cannot be made: {}", reason(&error)));
         }
     }
 

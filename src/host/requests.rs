@@ -184,13 +184,9 @@ impl Host {
                 }
             }
             PeerRequest::NoteLeft { whoami, command } => {
-                unseen::say_left(&whoami, "its directory cannot be entered", &command, &mut self.screen);
-                self.peers.let_go(id, &mut self.turn, &mut self.engine);
+                self.note_left(id, &whoami, &command);
             }
-            PeerRequest::NoteInteractive { whoami } => {
-                unseen::say_interactive(&whoami, &mut self.screen);
-                self.peers.let_go(id, &mut self.turn, &mut self.engine);
-            }
+            PeerRequest::NoteInteractive { whoami } => self.note_interactive(id, &whoami),
             PeerRequest::Supervise(asked) => self.supervise(id, asked),
             PeerRequest::Send(request) => self.send_answer(id, &request),
             PeerRequest::Attach(request) => self.attach(id, &request),

@@ -235,7 +235,10 @@ impl Runs {
             && let Some(oldest) = self.stragglers.pop_front()
         {
             self.close_streams(oldest, turn);
-            screen.say(&format!("… too many commands left processes running: the terminal of #{} is closed", oldest.0));
+            screen.say(format_args!(
+                "… too many commands left processes running: the terminal of #{} is closed",
+                oldest.0
+            ));
         }
     }
 

@@ -28,6 +28,7 @@ use crate::sys::terminal::{self, Keys, Output};
 use crate::sys::writer::Writer;
 use crate::sys::{self, locale, pty};
 use crate::text::count::counted;
+use crate::text::safe_text::SafeText;
 use take_over::TakeOver;
 
 /// DSR, the device status report (ECMA-48), and the reply of every terminal.
@@ -59,7 +60,7 @@ pub(super) struct Screen {
     /// What the status line last said that ^C stops.
     drawn_shown: Option<Option<JobId>>,
     /// What a key did, and until when the status line says so.
-    message: Option<(String, Instant)>,
+    message: Option<(SafeText, Instant)>,
     /// While the screen stands still, what the host says meanwhile.
     frozen: Option<Vec<u8>>,
     /// The full-screen program that has the whole screen.
@@ -116,8 +117,9 @@ impl Screen {
     }
 
     /// Shows one line of the host's own.
-    pub(super) fn say(&mut self, line: &str) {
-        self.viewers.say(line);
+    pub(super) fn say(&mut self, line: impl Into<SafeText>) {
+        let line = line.into();
+        self.viewers.say(&line);
         match &mut self.frozen {
             Some(held) if held.len() < limits::CONSOLE_HIGH_BYTES => self.console.say(line, held),
             Some(_) => self.unsaid += 1,
@@ -150,7 +152,7 @@ impl Screen {
             Some(_) => format!("following #{number}; f ends it"),
             None => format!("#{number} is not followed any more"),
         };
-        self.tell(&said, now);
+        self.tell(said, now);
     }
 
     /// Whether a command is followed.
@@ -165,7 +167,7 @@ impl Screen {
 
     /// Shows a line about a command that its caller runs itself. Callers may ask faster than the terminal can show, so
     /// lines without room are left out, and their number is shown before the next one.
-    pub(super) fn say_if_room(&mut self, line: &str) {
+    pub(super) fn say_if_room(&mut self, line: impl Into<SafeText>) {
         if self.out.pending() >= limits::CONSOLE_HIGH_BYTES {
             self.unsaid += 1;
             return;
@@ -173,7 +175,7 @@ impl Screen {
         let unsaid = std::mem::take(&mut self.unsaid);
         if unsaid > 0 {
             let lines = counted(unsaid, "line", "lines");
-            self.say(&format!("… {lines} of the host's own not shown, for lack of room"));
+            self.say(format_args!("… {lines} of the host's own not shown, for lack of room"));
         }
         self.say(line);
     }

@@ -42,7 +42,7 @@ impl Host {
             self.leave_reports();
             let is_busy = self.engine.jobs().any(|(_, job)| !job.is_closed());
             let rest = if is_busy { ": every command is stopped; once more kills them at once" } else { "" };
-            self.screen.say(&format!("… ending{rest}"));
+            self.screen.say(format_args!("… ending{rest}"));
         }
         self.engine.stop_all(Reason::Shutdown, grace, self.turn.now);
         self.runs.hurry_endings(if is_first { grace } else { Duration::ZERO }, self.turn.now);

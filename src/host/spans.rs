@@ -211,7 +211,7 @@ impl Spans {
         }
         while let Some(end) = memchr::memchr(b'\n', &self.inbox) {
             let line: Vec<u8> = self.inbox.drain(..=end).collect();
-            screen.say(&format!("… --otlp: {}", escape_line(&String::from_utf8_lossy(&line[..end]), NEWS_COLUMNS)));
+            screen.say(format_args!("… --otlp: {}", escape_line(&String::from_utf8_lossy(&line[..end]), NEWS_COLUMNS)));
         }
         if is_gone && let Some((_, port)) = self.link.take() {
             turn.close(port);
@@ -225,7 +225,7 @@ impl Spans {
         let lost = self.out.buffer().iter().filter(|&&byte| byte == b'\n').count();
         let dropped = self.dropped + u64::try_from(lost).unwrap_or(u64::MAX);
         if dropped > 0 {
-            screen.say(&format!("… --otlp: {} dropped", counted(dropped, "span was", "spans were")));
+            screen.say(format_args!("… --otlp: {} dropped", counted(dropped, "span was", "spans were")));
         }
     }
 }

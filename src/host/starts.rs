@@ -175,7 +175,7 @@ impl Starts {
             && self.told_of_groups.len() < limits::NAMES_TOLD_MAX
             && self.told_of_groups.insert(command.whoami.clone())
         {
-            screen.say(&format!(
+            screen.say(format_args!(
                 "… {} is in another control group than this host, which may not enter it: its limits do not hold for \
                  its commands",
                 command.whoami

@@ -206,7 +206,7 @@ impl Host {
             None if self.runs.get(job).is_some() => return Err(not_begun(job)),
             None => self.pause_reported(job)?,
         };
-        self.screen.say(&format!("… #{} is paused: you asked", job.0));
+        self.screen.say(format_args!("… #{} is paused: you asked", job.0));
         Ok(Answer::Pause { seq: job.0, guard: guard.number() })
     }
 
@@ -217,7 +217,7 @@ impl Host {
             }
             return Err(Notice::failed(format_args!("#{} is not paused", job.0), "rexec ps shows what is paused"));
         }
-        self.screen.say(&format!("… #{} is resumed", job.0));
+        self.screen.say(format_args!("… #{} is resumed", job.0));
         Ok(Answer::Resume { seq: job.0 })
     }
 }

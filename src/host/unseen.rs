@@ -1,7 +1,9 @@
 //! The console's lines about commands that callers run without this host.
 
+mod claims;
 mod notes;
 
+pub(super) use claims::Claims;
 pub(super) use notes::UnseenNotes;
 
 use super::screen::Screen;
@@ -14,7 +16,7 @@ const COMMAND_COLUMNS: usize = 400;
 
 /// A sandboxed caller runs this command in its sandbox.
 pub(super) fn say_sandboxed(why: &str, whoami: &str, command: &[u8], screen: &mut Screen) {
-    screen.say_if_room(&sandboxed_line(why, whoami, command));
+    screen.say_if_room(sandboxed_line(why, whoami, command));
 }
 
 /// The line about a sandboxed caller that runs this command in its sandbox. It is short, however long the command is.
@@ -24,15 +26,15 @@ pub(super) fn sandboxed_line(why: &str, whoami: &str, command: &[u8]) -> String 
     format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}")
 }
 
-/// A caller runs this command itself, for this reason.
-pub(super) fn say_left(whoami: &str, why: &str, command: &str, screen: &mut Screen) {
+/// The line about a caller that runs this command itself, for this reason.
+fn left_line(whoami: &str, why: &str, command: &str) -> String {
     let whoami = name_of(if whoami.is_empty() { "shell" } else { whoami }, limits::WHOAMI_COLUMNS);
     let command = escape_ends(command, COMMAND_COLUMNS);
-    screen.say_if_room(&format!("… {whoami} runs a command without this host ({why}), unseen: {command}"));
+    format!("{whoami} runs a command without this host ({why}), unseen: {command}")
 }
 
-/// A caller has begun an interactive shell, which this host does not show.
-pub(super) fn say_interactive(whoami: &str, screen: &mut Screen) {
+/// The line about a caller that has begun an interactive shell, which this host does not show.
+fn interactive_line(whoami: &str) -> String {
     let whoami = name_of(if whoami.is_empty() { "a caller" } else { whoami }, limits::WHOAMI_COLUMNS);
-    screen.say_if_room(&format!("… not shown: interactive shell of {whoami}"));
+    format!("not shown: interactive shell of {whoami}")
 }

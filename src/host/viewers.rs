@@ -18,6 +18,7 @@ use crate::journal::status::OutputSoFar;
 use crate::limits;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
 use crate::text::encode::base64;
+use crate::text::safe_text::SafeText;
 
 /// What a viewer sees.
 #[derive(Debug)]
@@ -141,11 +142,11 @@ impl Viewers {
     }
 
     /// Shows one line of the host's own, where there is room for it.
-    pub(super) fn say(&mut self, line: &str) {
+    pub(super) fn say(&mut self, line: &SafeText) {
         let of_all = |viewer: &&mut Viewer| viewer.only.is_none() && viewer.said.len() < limits::CONSOLE_HIGH_BYTES;
         for viewer in self.all.values_mut().filter(of_all) {
             if let ViewerSight::Console(console) = &mut viewer.sight {
-                console.say(line, &mut viewer.said);
+                console.say(line.clone(), &mut viewer.said);
             }
         }
     }

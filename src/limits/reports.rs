@@ -10,6 +10,9 @@ pub const REPORTS_BEGUN_A_SECOND: u32 = 200;
 /// Looks at processes in a second that reports name as their shims. Further reports in that second are dropped: the look
 /// costs up to a millisecond, and whoever forges a report chooses the process.
 pub const REPORT_LOOKS_A_SECOND: u32 = 400;
+/// Callers in a second of which the console says that they run a shell or a command without this host. Of further ones it
+/// says, once, that there are some.
+pub const CLAIMS_A_SECOND: u32 = 10;
 /// Refused callers whose report is awaited, and reports whose beginning is not whole, each. Further callers are shown as
 /// unseen; a further beginning takes the place of the oldest one.
 pub const REPORTS_EXPECTED_MAX: usize = 64;

@@ -30,6 +30,7 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::journal::record::Straggler;
 use crate::limits;
 use crate::text::count::counted;
+use crate::text::safe_text::SafeText;
 pub use backlog::Gap;
 use block::CommandBlock;
 pub use face::{Colours, ConsoleKind};
@@ -130,7 +131,7 @@ impl Console {
     }
 
     /// Shows a line of the host's, between blocks or on a row of its own within one.
-    pub fn say(&mut self, line: &str, out: &mut Vec<u8>) {
+    pub fn say(&mut self, line: impl Into<SafeText>, out: &mut Vec<u8>) {
         self.end_row(out);
         self.face.remark(Ink::Dim, line, out);
     }
@@ -282,7 +283,7 @@ impl Console {
             block.end_turn(face, out);
             let is_text = face.is_text();
             let line = if is_text { "goes on, others wait" } else { "runs on" };
-            face.remark(Ink::Dim, &format!("… #{} {line}", block.job.0), out);
+            face.remark(Ink::Dim, format_args!("… #{} {line}", block.job.0), out);
             if is_text {
                 out.push(b'\n');
             }
@@ -294,7 +295,7 @@ impl Console {
         let block = &mut self.blocks[at];
         let time = if block.has_banner { local } else { block.heading.local };
         if self.day.replace(time.date()).is_some_and(|day| day != time.date()) && !face.is_text() {
-            face.remark(Ink::Dim, &heading::day(time), out);
+            face.remark(Ink::Dim, heading::day(time), out);
         }
         if block.show_in_one_row(face, out) {
             self.forget(job, now);
@@ -345,7 +346,7 @@ impl Console {
             count if first == last => format!("… {count} not shown (#{first}), see the journal"),
             count => format!("… {count} not shown (#{first} to #{last}), see the journal"),
         };
-        self.face.remark(Ink::Dim, &line, out);
+        self.face.remark(Ink::Dim, line, out);
         if self.face.is_text() {
             out.push(b'\n');
         }

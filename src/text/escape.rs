@@ -4,9 +4,9 @@
 //! host's, but for line feeds and tabs in [`escape_text`]. Such characters are spelled out: `\x1b`, `\n`, `\u{202e}`,
 //! `⟨258C⟩`.
 
-use std::fmt::Write as _;
+pub use rexec_sh::protocol::shown::escaped_lines as escape_text;
+pub(super) use rexec_sh::protocol::shown::push_escaped;
 
-use super::hidden::{is_bar, is_hidden};
 use super::width::width;
 
 /// The most zero-width marks in a row. A text with more counts as too long, because marks take bytes but no columns.
@@ -38,36 +38,6 @@ pub fn escape_line(text: &str, columns_max: usize) -> String {
     line
 }
 
-/// `text` with its line feeds and tabs.
-#[must_use]
-pub fn escape_text(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        push_escaped(&mut shown, c, true);
-    }
-    shown
-}
-
-/// Appends `c`, spelled out if need be. `keep_layout` passes line feeds, tabs and other blanks.
-pub(super) fn push_escaped(line: &mut String, c: char, keep_layout: bool) {
-    match c {
-        '\n' | '\t' if keep_layout => line.push(c),
-        '\n' => line.push_str("\\n"),
-        '\t' => line.push_str("\\t"),
-        '\r' => line.push_str("\\r"),
-        '\0'..='\x1f' | '\x7f' => {
-            let _ = write!(line, "\\x{:02x}", u32::from(c));
-        }
-        c if is_bar(c) => {
-            let _ = write!(line, "⟨{:X}⟩", u32::from(c));
-        }
-        c if is_hidden(c) || (!keep_layout && c != ' ' && c.is_whitespace()) => {
-            let _ = write!(line, "\\u{{{:x}}}", u32::from(c));
-        }
-        c => line.push(c),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,10 +58,5 @@ mod tests {
         }
         assert!(escape_line(&"\u{301}".repeat(10_000), 5).len() < 100);
         assert!(escape_line(&"a\u{301}".repeat(10_000), 400).len() < 2000);
-    }
-
-    #[test]
-    fn text_keeps_its_layout_only() {
-        assert_eq!(escape_text("a\tb\r\n\u{9b}2J\u{202e}x\x7f\0"), "a\tb\\r\n\\u{9b}2J\\u{202e}x\\x7f\\x00");
     }
 }

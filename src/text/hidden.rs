@@ -1,44 +1,14 @@
 //! Characters that are invisible, or that make others appear in another place.
 //!
-//! A program's name with a zero-width space in it looks like the name without it; tag characters carry whole sentences that
-//! only a model reads; bidirectional overrides reorder text. All of them are shown by their code points.
+//! All of them are shown by their code points.
 //!
 //! Invariant: the result does not depend on how a text was cut into pieces, as long as no character was cut.
 
 use std::io::Write as _;
 
+pub use rexec_sh::protocol::shown::{is_bar, is_hidden};
+
 use super::width::width;
-
-/// The bar that begins each row of the host on a terminal. In a command's output it is shown by its code point, so that
-/// no other row begins with it.
-pub const BAR: char = '\u{258C}';
-/// The bar as a text.
-pub const BAR_TEXT: &str = "\u{258C}";
-
-/// Whether this character is shown by its code point, because it is invisible or affects others.
-#[must_use]
-pub fn is_hidden(c: char) -> bool {
-    match u32::from(c) {
-        0..0x80 => false,
-        // C1 controls and the soft hyphen.
-        0x80..=0x9F | 0xAD => true,
-        // The grapheme joiner, the Arabic letter mark, fillers, inherent vowels, separators of other scripts.
-        0x34F | 0x61C | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F | 0x3164 | 0xFFA0 => true,
-        // Zero widths and marks, line and paragraph separators, embeddings and overrides, joiners, isolates.
-        0x200B..=0x200F | 0x2028..=0x202E | 0x2060..=0x206F => true,
-        // Variation selectors but those for text and emoji, the byte order mark, annotations.
-        0xFE00..=0xFE0D | 0xFEFF | 0xFFF0..=0xFFFB => true,
-        // Shorthand and musical controls, tags, more variation selectors.
-        0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF => true,
-        _ => false,
-    }
-}
-
-/// Whether this character is the host's bar.
-#[must_use]
-pub fn is_bar(c: char) -> bool {
-    c == BAR
-}
 
 /// Whether this character at the start of a row is hard to tell from the host's bar, in some colour.
 fn is_like_bar(c: char) -> bool {

@@ -1,11 +1,12 @@
 //! The one rule for names: of services, projects, agents and their sessions. A name is chosen by a program, and is read,
 //! typed and completed by a person.
 //!
-//! Invariant: a name is one line without controls, invisible characters and bars of the host's, and without a character
-//! that a shell or a banner gives a meaning to. So it stands in a row of the host's, in a message and in a command line as what it is.
+//! Invariant: a name is one line of plain text (see [`crate::text::safe_text`]) without a character that a shell or a banner
+//! gives a meaning to. So it stands in a row of the host's, in a message and in a command line as what it is.
+
+use rexec_sh::protocol::shown::is_plain;
 
 use super::escape::escape_line;
-use super::hidden::{is_bar, is_hidden};
 
 /// What is put in the place of a character that no name has.
 const SUBSTITUTE: char = '_';
@@ -13,8 +14,7 @@ const SUBSTITUTE: char = '_';
 /// Whether this character may stand in a name. Those of a banner's grammar and of a shell's may not.
 fn may_stand(c: char) -> bool {
     const SHELL: &str = "`'\"\\;&|<>*?{}!";
-    let is_invisible = is_hidden(c) || c.is_control() || (c != ' ' && c.is_whitespace());
-    !is_invisible && !is_bar(c) && !matches!(c, ':' | '$' | '#' | '[' | ']') && !SHELL.contains(c)
+    is_plain(c) && !matches!(c, ':' | '$' | '#' | '[' | ']') && !SHELL.contains(c)
 }
 
 /// Whether a program may choose this name, of so many bytes at most.

@@ -6,6 +6,8 @@
 //! hint: HINT
 //! ```
 //!
+//! Whatever is in the problem and the hint, each is one line of plain text when it is rendered.
+//!
 //! Agents look for certain words ("permission denied", "sandbox") to tell a sandbox's refusal, so a problem names those
 //! only when it is one.
 
@@ -14,6 +16,7 @@ use std::fmt::{self, Display};
 use std::path::Path;
 
 use crate::protocol::exit_code;
+use crate::protocol::shown::escaped;
 
 /// What every line of rexec's own begins with.
 const PREFIX: &str = "rexec: ";
@@ -80,8 +83,8 @@ pub const HOST_NOT_FOUND: &str = "HOST NOT FOUND\n";
 
 impl Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}{PREFIX}{}", self.headline, self.problem)?;
-        if self.hint.is_empty() { Ok(()) } else { writeln!(f, "hint: {}", self.hint) }
+        writeln!(f, "{}{PREFIX}{}", self.headline, escaped(&self.problem))?;
+        if self.hint.is_empty() { Ok(()) } else { writeln!(f, "hint: {}", escaped(&self.hint)) }
     }
 }
 
@@ -89,7 +92,7 @@ impl std::error::Error for Notice {}
 
 /// One line of rexec's own that is not a problem: prefixed, with a newline.
 pub fn remark(text: impl Display) -> String {
-    format!("{PREFIX}{text}\n")
+    format!("{PREFIX}{}\n", escaped(&text.to_string()))
 }
 
 /// A rendered notice without its prefix.
@@ -122,6 +125,9 @@ mod tests {
         assert_eq!(problem_in(&notice.to_string()), "no command #7 runs");
         assert_eq!(hint_in(&notice.to_string()), "rexec ps shows what runs");
         assert_eq!(hint_in("rexec: no hint: here\n"), "");
+        let hostile = Notice::new(1, "no /x\u{1b}]0;t\u{7}\n\u{258C}", "\u{202e}\nrexec: x");
+        assert_eq!(hostile.to_string(), "rexec: no /x\\x1b]0;t\\x07\\n⟨258C⟩\nhint: \\u{202e}\\nrexec: x\n");
+        assert_eq!(remark("a\u{9b}2J"), "rexec: a\\u{9b}2J\n");
         assert_eq!(Notice::without_hint(126, "x").to_string(), "rexec: x\n");
         assert!(Notice::host_not_found(Path::new("/s")).to_string().starts_with("HOST NOT FOUND\nrexec: no "));
         assert_eq!((remark("x").as_str(), problem_in("x\ny"), problem_in("")), ("rexec: x\n", "x", ""));

@@ -155,7 +155,7 @@ impl Player {
                 "… recorded at {cols}x{rows}, and this terminal has {}x{}: rows may break elsewhere",
                 here.cols, here.rows
             );
-            self.console.say(&line, &mut self.out);
+            self.console.say(line, &mut self.out);
         }
     }
 
@@ -271,7 +271,7 @@ impl Player {
             (EventKind::Size, Some(filter)) => {
                 parse_size(&event.text).into_iter().for_each(|(rows, _)| filter.resize(rows));
             }
-            (EventKind::Remark, None) => self.console.say(&format!("… {}", event.text), &mut self.out),
+            (EventKind::Remark, None) => self.console.say(format_args!("… {}", event.text), &mut self.out),
             (EventKind::Remark, Some(_)) => playing.remarks.push(event.text),
             (EventKind::Size, None) | (EventKind::Input, _) => {}
         }
@@ -283,7 +283,7 @@ impl Player {
         let Some(mut playing) = self.playing.remove(&job) else { return };
         playing.full_screen.iter_mut().for_each(|filter| filter.end(&mut self.out));
         for remark in playing.remarks {
-            self.console.say(&format!("… {remark}"), &mut self.out);
+            self.console.say(format_args!("… {remark}"), &mut self.out);
         }
         let Some(end) = playing.end else { return };
         self.console.on_left(job, &end.left);

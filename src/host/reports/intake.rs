@@ -25,7 +25,7 @@ impl Host {
         let Some(mut fifo) = self.reports.fifo.take() else { return };
         if fifo.read(&mut self.turn) && !std::mem::replace(&mut self.reports.told.flood, true) {
             let rate = limits::REPORT_BYTES_A_SECOND >> 20;
-            self.screen.say(&format!(
+            self.screen.say(format_args!(
                 "… sandboxed commands report more than {rate} MiB a second: the rest of their output is not shown"
             ));
         }
@@ -67,7 +67,7 @@ impl Host {
         }
         let Some(run) = self.reports.runs.get_mut(&record.key) else { return };
         if let Some(JobId(seq)) = job.filter(|_| run.is_doubtful && !was_doubtful) {
-            self.screen.say_if_room(&format!(
+            self.screen.say_if_room(format_args!(
                 "… the report of #{seq} was meddled with by another process: its words on its end are not believed"
             ));
         }
@@ -85,7 +85,7 @@ impl Host {
                 if !std::mem::replace(&mut self.reports.told.flood, true) {
                     let line =
                         format!("… #{} reports more than can be shown: the rest of its output is counted", job.0);
-                    self.screen.say(&line);
+                    self.screen.say(line);
                 }
             }
             _ => self.tell_forged(),
@@ -116,7 +116,7 @@ impl Host {
         let has_room = self.reports.runs.len() < limits::REPORTED_MAX && sought < limits::REPORTS_SOUGHT_MAX;
         if !has_room && !std::mem::replace(&mut self.reports.told.crowd, true) {
             let most = limits::REPORTED_MAX;
-            self.screen.say(&format!("… more than {most} sandboxed commands report at once: others run unseen"));
+            self.screen.say(format_args!("… more than {most} sandboxed commands report at once: others run unseen"));
         }
         has_room && !self.is_closing()
     }
@@ -126,7 +126,7 @@ impl Host {
         let most = limits::REPORTS_BEGUN_A_SECOND;
         let is_in_time = self.reports.beginnings.take(most, self.turn.now);
         if !is_in_time && !std::mem::replace(&mut self.reports.told.rush, true) {
-            self.screen.say(&format!("… more than {most} sandboxed commands begin in a second: others run unseen"));
+            self.screen.say(format_args!("… more than {most} sandboxed commands begin in a second: others run unseen"));
         }
         is_in_time
     }
@@ -206,7 +206,7 @@ impl Host {
         }
         while let Some(at) = self.reports.refused.iter().position(|refused| refused.until <= now) {
             let refused = self.reports.refused.remove(at);
-            self.screen.say_if_room(&refused.line);
+            self.screen.say_if_room(refused.line);
         }
         let due = self.reports.runs.iter().filter(|(_, run)| run.deadline() <= now).map(|(&key, _)| key);
         for key in due.collect::<Vec<_>>() {
@@ -234,7 +234,7 @@ impl Host {
             Sight::Outlived => {
                 run.is_doubtful = true;
                 let seq = job.map_or(0, |job| job.0);
-                return self.screen.say(&format!(
+                return self.screen.say(format_args!(
                     "… #{seq} was reported as ended, but runs on: the report was forged; rexec kill {seq} ends it"
                 ));
             }

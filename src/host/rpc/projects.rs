@@ -83,7 +83,7 @@ impl Host {
             self.begin_held_back();
         }
         let done = if is_suspended { "suspended" } else { "resumed" };
-        self.screen.say(&format!("… the project session {name} is {done}, as a program asked"));
+        self.screen.say(format_args!("… the project session {name} is {done}, as a program asked"));
         self.listed_session(id).map(|listed| RpcAnswer::Session(Box::new(listed)))
     }
 

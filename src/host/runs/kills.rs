@@ -48,7 +48,7 @@ impl Runs {
         if engine.job(job).is_some_and(|known| !known.is_closed()) {
             engine.stop(job, Reason::Asked, grace, turn.now);
         } else if is_first {
-            screen.say(&format!("… stopping what #{} left running: you asked", job.0));
+            screen.say(format_args!("… stopping what #{} left running: you asked", job.0));
             self.pursue(job, LeftOver::Terminated, helpers, turn, engine);
             self.endings.insert((turn.now + grace, job));
         } else {

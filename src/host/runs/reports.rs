@@ -215,7 +215,7 @@ impl Runs {
         for (pid, program) in &unkillable {
             recorder.note(job, |end| end.unkillable.push(pid.number()));
             let program = escape_line(program, 32);
-            screen.say(&format!("… #{}: {program} (process {pid}) cannot be killed", job.0));
+            screen.say(format_args!("… #{}: {program} (process {pid}) cannot be killed", job.0));
         }
         let pids = unkillable.into_iter().map(|(pid, _)| pid).collect();
         self.answer_ending(job, pids, turn, engine, peers);

@@ -11,6 +11,7 @@ use crate::sink::console::Flood;
 use crate::sink::console::status_line::{self, StatusFacts};
 use crate::sys::terminal::Keys;
 use crate::text::alternate_screen::NORMAL_SCREEN;
+use crate::text::safe_text::SafeText;
 
 /// Bracketed paste (xterm): the terminal marks pasted text, so that it is not taken for keys.
 const MARK_PASTES: &[u8] = b"\x1b[?2004h";
@@ -68,15 +69,15 @@ impl Screen {
         facts.followed = self.console.followed().map(|job| job.0);
         facts.is_frozen = self.frozen.is_some();
         facts.question = self.keyboard.question(facts.runs.len()).map(|question| (question, self.keyboard.way_out()));
-        facts.message = self.message.as_ref().map(|(message, _)| message.clone());
+        facts.message = self.message.as_ref().map(|(message, _)| message.to_string());
         if self.status.refresh(&facts, now, self.out.buffer()) {
             self.console.mend_cursor(self.out.buffer());
         }
-        self.attention.entitle(&facts.title(), self.out.buffer());
+        self.attention.entitle(facts.title().into(), self.out.buffer());
     }
 
     /// Rings for the human, on a terminal that has room.
-    pub(in crate::host) fn ring(&mut self, message: &str) {
+    pub(in crate::host) fn ring(&mut self, message: &SafeText) {
         if self.output.is_terminal() && self.has_room() {
             self.attention.ring(message, self.out.buffer());
         }
@@ -99,12 +100,13 @@ impl Screen {
     }
 
     /// Tells the human at the keyboard what a key did, or why it did nothing.
-    pub(in crate::host) fn tell(&mut self, text: &str, now: Instant) {
+    pub(in crate::host) fn tell(&mut self, text: impl Into<SafeText>, now: Instant) {
+        let text = text.into();
         if self.status.is_on() {
-            self.message = Some((text.to_owned(), now + limits::STATUS_MESSAGE));
+            self.message = Some((text, now + limits::STATUS_MESSAGE));
             self.status.touch_now(now);
         } else {
-            self.say(&format!("… {text}"));
+            self.say(format_args!("… {text}"));
         }
     }
 
@@ -121,7 +123,7 @@ impl Screen {
             return self.status.touch_now(now);
         }
         if let Some(question) = question.filter(|_| !was_asking) {
-            self.say(&format!("… {question}"));
+            self.say(format_args!("… {question}"));
         }
     }
 

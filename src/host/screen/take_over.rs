@@ -111,7 +111,7 @@ impl Screen {
             self.thaw();
         }
         let time = u64::try_from(now.saturating_duration_since(taken.since).as_millis()).unwrap_or(u64::MAX);
-        self.say(&format!("… #{} had the whole screen for {}", taken.job.0, duration(time)));
+        self.say(format_args!("… #{} had the whole screen for {}", taken.job.0, duration(time)));
     }
 
     pub(super) fn pump_taken(&mut self, engine: &mut Engine) {

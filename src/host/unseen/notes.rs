@@ -70,7 +70,8 @@ impl Host {
             }
             TakenSpool::Unfit => {
                 let path = self.reports.notes.path.display();
-                self.screen.say(&format!("… {path} was not a file of notes about unseen commands, and was removed"));
+                self.screen
+                    .say(format_args!("… {path} was not a file of notes about unseen commands, and was removed"));
             }
             TakenSpool::Nothing | TakenSpool::Busy => {}
         }
@@ -81,7 +82,7 @@ impl Host {
         let milliseconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
         for ((whoami, reason), found) in count(notes, u64::try_from(milliseconds).unwrap_or(u64::MAX)) {
             let reason = words(reason);
-            self.screen.say(&format!("… {}", line(&whoami, reason, found, more)));
+            self.screen.say(format_args!("… {}", line(&whoami, reason, found, more)));
             let UnseenCount { count, since, until } = found;
             let moment = |at| timestamp(UNIX_EPOCH + Duration::from_millis(at));
             let (since, until, time) = (moment(since), moment(until), timestamp(now));

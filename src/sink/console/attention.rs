@@ -2,9 +2,10 @@
 //! notification on the desktop.
 //!
 //! Invariants: a terminal gets only sequences that its name stands for, but for the bell, which all know; the title from
-//! before is put back; texts from outside carry no control characters.
+//! before is put back; only [`SafeText`] is shown.
 
 use crate::text::escape::escape_line;
+use crate::text::safe_text::SafeText;
 
 /// Saves the window's title on the terminal's stack, and takes it back (XTWINOPS 22 and 23, xterm).
 const PUSH_TITLE: &[u8] = b"\x1b[22;2t";
@@ -27,7 +28,7 @@ enum Notification {
 pub struct Attention {
     takes_titles: bool,
     notification: Option<Notification>,
-    title: Option<String>,
+    title: Option<SafeText>,
 }
 
 impl Attention {
@@ -64,19 +65,19 @@ impl Attention {
     }
 
     /// Shows this title.
-    pub fn entitle(&mut self, title: &str, out: &mut Vec<u8>) {
-        if !self.takes_titles || self.title.as_deref() == Some(title) {
+    pub fn entitle(&mut self, title: SafeText, out: &mut Vec<u8>) {
+        if !self.takes_titles || self.title.as_ref() == Some(&title) {
             return;
         }
         if self.title.is_none() {
             out.extend_from_slice(PUSH_TITLE);
         }
-        self.title = Some(title.to_owned());
-        write_text(b"\x1b]2;", title, out);
+        write_text(b"\x1b]2;", &title, out);
+        self.title = Some(title);
     }
 
     /// Rings, and shows a notification where the terminal can.
-    pub fn ring(&self, text: &str, out: &mut Vec<u8>) {
+    pub fn ring(&self, text: &SafeText, out: &mut Vec<u8>) {
         out.push(BELL);
         match self.notification {
             Some(Notification::Nine) => write_text(b"\x1b]9;", text, out),
@@ -100,7 +101,7 @@ impl Attention {
     }
 }
 
-fn write_text(start: &[u8], text: &str, out: &mut Vec<u8>) {
+fn write_text(start: &[u8], text: &SafeText, out: &mut Vec<u8>) {
     let text = escape_line(text, COLUMNS_MAX);
     [start, text.as_bytes(), &[BELL]].into_iter().for_each(|part| out.extend_from_slice(part));
 }
@@ -119,16 +120,18 @@ mod tests {
     fn a_title_is_written_when_it_changes_and_taken_back() {
         let mut xterm = Attention::of("xterm-256color", "");
         assert_eq!(written(|out| xterm.leave(out)), "");
-        assert_eq!(written(|out| xterm.entitle("rexec: 1 run", out)), "\x1b[22;2t\x1b]2;rexec: 1 run\x07");
-        assert_eq!(written(|out| xterm.entitle("rexec: 1 run", out)), "");
-        assert_eq!(written(|out| xterm.entitle("rexec", out)), "\x1b]2;rexec\x07");
+        assert_eq!(written(|out| xterm.entitle("rexec: 1 run".into(), out)), "\x1b[22;2t\x1b]2;rexec: 1 run\x07");
+        assert_eq!(written(|out| xterm.entitle("rexec: 1 run".into(), out)), "");
+        assert_eq!(written(|out| xterm.entitle("rexec".into(), out)), "\x1b]2;rexec\x07");
         assert_eq!(written(|out| xterm.leave(out)), "\x1b[23;2t");
-        assert_eq!(written(|out| Attention::of("linux", "").entitle("rexec", out)), "");
+        assert_eq!(written(|out| Attention::of("linux", "").entitle("rexec".into(), out)), "");
     }
 
     #[test]
     fn each_terminal_gets_what_it_knows() {
-        let rung = |term, program| written(|out| Attention::of(term, program).ring("#4 a\x1b]0;\x07b", out));
+        let rung = |term, program| {
+            written(|out| Attention::of(term, program).ring(&SafeText::escaped("#4 a\x1b]0;\x07b"), out))
+        };
         assert_eq!(rung("xterm-256color", ""), "\x07");
         assert_eq!(rung("tmux-256color", "tmux"), "\x07");
         for (term, program) in [("xterm-256color", "iTerm.app"), ("xterm-kitty", ""), ("xterm-ghostty", "ghostty")] {

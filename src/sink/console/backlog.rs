@@ -10,6 +10,7 @@ use memchr::{memchr_iter, memrchr_iter};
 use crate::core::entry::Stream;
 use crate::core::room::make_room;
 use crate::limits::{CONSOLE_HEAD_BYTES, CONSOLE_TAIL_BYTES, CONSOLE_TAIL_LINES};
+use crate::text::safe_text::SafeText;
 
 /// What a piece takes beside its bytes, bytes.
 const PIECE_OVERHEAD: usize = 64;
@@ -85,7 +86,7 @@ impl Backlog {
     }
 
     /// Takes a remark of the host's, which is shown behind the output before it.
-    pub(super) fn remark(&mut self, text: &str) {
+    pub(super) fn remark(&mut self, text: &SafeText) {
         let piece = BacklogPiece { stream: None, bytes: text.as_bytes().to_vec(), lines: 0 };
         if self.is_head_full {
             self.tail_bytes += piece.weight();
@@ -330,10 +331,10 @@ mod tests {
     #[test]
     fn a_remark_is_not_a_line_of_output() {
         let mut backlog = Backlog::default();
-        backlog.remark("stopping: you asked");
+        backlog.remark(&"stopping: you asked".into());
         assert_eq!(backlog.lines(), 0);
         backlog.push(Stream::Out, b"a\nb", 200);
-        backlog.remark("stopping: you asked");
+        backlog.remark(&"stopping: you asked".into());
         assert_eq!(backlog.lines(), 2, "the unfinished one counts");
     }
 

@@ -23,6 +23,7 @@ use crate::text::count::{self, grouped};
 use crate::text::escape::escape_line;
 use crate::text::highlight::Highlighter;
 use crate::text::prompt::prompt_words;
+use crate::text::safe_text::SafeText;
 
 /// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;
@@ -115,18 +116,19 @@ impl CommandBlock {
                 Item::Entry(Entry::WantedInput { program, has_ended }) => {
                     let program = escape_line(program, PROGRAM_COLUMNS);
                     let how = if *has_ended { "and got end of file" } else { "and waits on: nobody answered" };
-                    self.remark(&format!("… {program} asked for input {how}"), now);
+                    self.remark(format_args!("… {program} asked for input {how}"), now);
                 }
                 Item::Entry(Entry::Waits(waiting)) => {
-                    self.remark(&prompt_line(self.job, waiting, now), now);
+                    self.remark(prompt_line(self.job, waiting, now), now);
                     self.asks = true;
                 }
-                Item::Entry(Entry::PortHeld(held)) => {
-                    self.remark(&format!("… {}", holder_line(held.port, held.run, &held.whoami, &held.process)), now)
+                Item::Entry(Entry::PortHeld(held)) => self
+                    .remark(format_args!("… {}", holder_line(held.port, held.run, &held.whoami, &held.process)), now),
+                Item::Entry(Entry::Stopping { reason }) => {
+                    self.remark(format_args!("… stopping: {}", why(*reason)), now)
                 }
-                Item::Entry(Entry::Stopping { reason }) => self.remark(&format!("… stopping: {}", why(*reason)), now),
                 Item::Entry(Entry::Unreported { bytes }) => {
-                    self.remark(&format!("… {} not reported", count::bytes(*bytes)), now);
+                    self.remark(format_args!("… {} not reported", count::bytes(*bytes)), now);
                 }
                 Item::Entry(
                     Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. } | Entry::Marked(_),
@@ -144,8 +146,8 @@ impl CommandBlock {
         self.allowance.look(has_flood, self.written.lines, self.wrote, now);
     }
 
-    fn remark(&mut self, line: &str, now: Instant) {
-        self.backlog.remark(line);
+    fn remark(&mut self, line: impl Into<SafeText>, now: Instant) {
+        self.backlog.remark(&line.into());
         self.note_news(now);
     }
 
@@ -258,7 +260,7 @@ impl CommandBlock {
         excerpt.head.iter().for_each(|piece| self.show_piece(face, piece, out));
         if excerpt.gap != Gap::default() {
             self.filter.end_turn(out);
-            face.remark(Ink::Dim, &not_shown(face, self.job, excerpt.gap), out);
+            face.remark(Ink::Dim, not_shown(face, self.job, excerpt.gap), out);
         }
         excerpt.tail.iter().for_each(|piece| self.show_piece(face, piece, out));
     }
@@ -268,8 +270,8 @@ impl CommandBlock {
             self.filter.end_turn(out);
             let text = String::from_utf8_lossy(&piece.bytes);
             return match text.starts_with(WAITS) {
-                true => face.remark(Ink::Yellow, &with_keys(face, &text), out),
-                false => face.remark(Ink::Dim, &text, out),
+                true => face.remark(Ink::Yellow, with_keys(face, &text).into_owned(), out),
+                false => face.remark(Ink::Dim, text.into_owned(), out),
             };
         };
         match &mut self.paint {
@@ -288,7 +290,7 @@ impl CommandBlock {
         let hidden = self.filter.take_hidden_bytes();
         if hidden > 0 {
             let line = format!("… a full-screen program drew {}, not shown", count::bytes(hidden));
-            face.remark(Ink::Dim, &line, out);
+            face.remark(Ink::Dim, line, out);
         }
     }
 

@@ -70,11 +70,11 @@ impl BlockEnd {
             let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
             let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX).map(|left| (left.comm.as_str(), left.pid));
             let left = left_line(count, named);
-            self.in_text().iter().chain(&left).for_each(|line| face.remark(Ink::Plain, line, out));
+            self.in_text().into_iter().chain(left).for_each(|line| face.remark(Ink::Plain, line, out));
             return out.push(b'\n');
         }
         let (ink, text) = self.words(lines);
-        face.row(ink, &[(ink, &text), (Ink::Plain, &left_words(left))], out);
+        face.row(ink, &[(ink, text.into()), (Ink::Plain, left_words(left).into())], out);
     }
 
     /// The end line in files and on pipes, where there is something to say.

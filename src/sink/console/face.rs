@@ -1,11 +1,13 @@
 //! The look of the host's own rows: they begin with a mark with which no row of output can begin.
 //!
-//! Invariants: every row of the host's on a terminal begins with the mark; a row made of parts is one row, whatever
-//! they contain; the host's own words follow the mark, or a blank where a remark continues from the row above. So the text of a
-//! command cannot make a row look like another one.
+//! Invariants: only [`SafeText`] is shown; every row of the host's on a terminal begins with the mark; a row made of
+//! parts is one row, whatever they contain; the host's own words follow the mark, or a blank where a remark continues
+//! from the row above. So the text of a command cannot make a row look like another one.
 
-use crate::text::hidden::BAR_TEXT;
+use rexec_sh::protocol::shown::BAR_TEXT;
+
 use crate::text::rows::CHEVRONS;
+use crate::text::safe_text::SafeText;
 use crate::text::width::width;
 
 /// The beginning of a row that continues a remark.
@@ -127,8 +129,8 @@ impl Face {
     }
 
     /// Appends one row of parts. What does not fit is cut, and `…` stands in its place.
-    pub(super) fn row(self, bar: Ink, parts: &[(Ink, &str)], out: &mut Vec<u8>) {
-        let parts: Vec<(Ink, String)> = parts.iter().map(|&(ink, text)| (ink, self.spelled(text))).collect();
+    pub(super) fn row(self, bar: Ink, parts: &[(Ink, SafeText)], out: &mut Vec<u8>) {
+        let parts: Vec<(Ink, String)> = parts.iter().map(|(ink, text)| (*ink, self.spelled(text))).collect();
         let total: usize = parts.iter().map(|(_, text)| columns(text)).sum();
         let ellipsis = self.spelled("…");
         let mut room = if self.is_text() || total <= self.room() { total } else { self.room() - columns(&ellipsis) };
@@ -146,11 +148,12 @@ impl Face {
     }
 
     /// Appends a remark of the host's, in as many rows as it takes.
-    pub(super) fn remark(self, ink: Ink, line: &str, out: &mut Vec<u8>) {
+    pub(super) fn remark(self, ink: Ink, line: impl Into<SafeText>, out: &mut Vec<u8>) {
+        let line = line.into();
         // In files and on pipes, all of the host's remarks begin with the sign that the journal is printed with.
         let line = match line.strip_prefix("… ") {
             Some(rest) if !self.is_text() => self.spelled(&format!("⋯ {rest}")),
-            _ => self.spelled(line),
+            _ => self.spelled(&line),
         };
         let room = if self.is_text() { usize::MAX } else { self.room() };
         for (number, row) in line.split('\n').flat_map(|line| rows(line, room).into_iter().enumerate()) {
@@ -235,7 +238,7 @@ mod tests {
         Face { kind, columns, colours: Colours::Off, has_keys: false }
     }
 
-    fn shown(kind: ConsoleKind, columns: u16, line: &str) -> String {
+    fn shown(kind: ConsoleKind, columns: u16, line: &'static str) -> String {
         let mut out = Vec::new();
         face(kind, columns).remark(Ink::Dim, line, &mut out);
         String::from_utf8(out).unwrap()
@@ -256,17 +259,17 @@ mod tests {
 
     #[test]
     fn parts_are_one_row_however_long_they_are() {
-        let row = |columns: u16, parts: &[(Ink, &str)]| {
+        let row = |columns: u16, parts: &[(Ink, SafeText)]| {
             let mut out = Vec::new();
             face(ConsoleKind::Terminal, columns).row(Ink::Agent(1), parts, &mut out);
             String::from_utf8(out).unwrap()
         };
-        let parts = [(Ink::Dim, "12:00:00 "), (Ink::Plain, "日本語日本語日本語")];
+        let parts = [(Ink::Dim, "12:00:00 ".into()), (Ink::Plain, "日本語日本語日本語".into())];
         assert_eq!(row(80, &parts), "▌12:00:00 日本語日本語日本語\n");
         assert_eq!(row(20, &parts), "▌12:00:00 日本語日…\n");
         let coloured = Face { colours: Colours::Rows, ..face(ConsoleKind::Terminal, 80) };
         let mut out = Vec::new();
-        coloured.row(Ink::Red, &[(Ink::Plain, "a"), (Ink::Bold, "b")], &mut out);
+        coloured.row(Ink::Red, &[(Ink::Plain, "a".into()), (Ink::Bold, "b".into())], &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "\x1b[31m▌\x1b[0ma\x1b[1mb\x1b[0m\n");
     }
 }

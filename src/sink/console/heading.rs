@@ -16,6 +16,7 @@ use crate::text::banner::{Banner, escape_dir};
 use crate::text::count::{counted, grouped};
 use crate::text::ends::{escape_ends, noted};
 use crate::text::escape::escape_line;
+use crate::text::safe_text::SafeText;
 
 /// The most columns of what a caller says that its command is for.
 const WHY_COLUMNS: usize = 60;
@@ -102,7 +103,7 @@ impl Heading {
     pub(super) fn show(&self, face: Face, job: JobId, end: Option<(Ink, &str)>, out: &mut Vec<u8>) {
         if face.is_text() {
             let line = self.in_text(job).line(limits::BANNER_COLUMNS) + &self.notes();
-            return face.remark(Ink::Plain, &line, out);
+            return face.remark(Ink::Plain, line, out);
         }
         let (first, more) = self.first_line();
         let (lines, seq) = (counted(more as u64, "line", "lines"), job.0);
@@ -138,7 +139,7 @@ impl Heading {
             let mut line = self.in_text(job).line(limits::BANNER_AGAIN_COLUMNS);
             let lines = if lines.is_empty() { lines } else { format!(", {lines}") };
             line.push_str(&format!(" (goes on{lines})"));
-            return face.remark(Ink::Plain, &line, out);
+            return face.remark(Ink::Plain, line, out);
         }
         let lines = if lines.is_empty() { lines } else { format!(" · {lines}") };
         let note = format!(" since {}{lines}", clock(self.local));
@@ -150,7 +151,7 @@ impl Heading {
     pub(super) fn show_folded(&self, face: Face, job: JobId, end: (Ink, &str), out: &mut Vec<u8>) {
         if face.is_text() {
             let line = self.in_text(job).line_with("(a look at the shell, in the journal)");
-            return face.remark(Ink::Plain, &line, out);
+            return face.remark(Ink::Plain, line, out);
         }
         self.show_with(face, job, self.local, (Ink::Dim, "a look at the shell"), "", Some(end), out);
     }
@@ -179,10 +180,11 @@ impl Heading {
         let command =
             face.spelled(&if room < ENDS_COLUMNS { escape_line(command, room) } else { escape_ends(command, room) });
         let gap = " ".repeat(if end.1.is_empty() { 0 } else { room.saturating_sub(columns(&command)) });
-        let place = format!(" {place}  ");
-        let mut parts = vec![(Ink::Dim, lead.as_str()), (self.ink(), &agent), (Ink::Plain, &place)];
-        parts.extend(noted(&command).map(|(is_note, part)| (if is_note { Ink::Dim } else { ink }, part)));
-        parts.extend([(Ink::Dim, note.as_str()), (Ink::Plain, &gap), (end.0, &end.1)]);
+        let place = format_args!(" {place}  ").into();
+        let mut parts = vec![(Ink::Dim, lead.into()), (self.ink(), agent.into()), (Ink::Plain, place)];
+        let inks = noted(&command).map(|(is_note, part)| (if is_note { Ink::Dim } else { ink }, part));
+        parts.extend(inks.map(|(ink, part)| (ink, SafeText::escaped(part))));
+        parts.extend([(Ink::Dim, note.into()), (Ink::Plain, gap.into()), (end.0, end.1.into())]);
         face.row(self.ink(), &parts, out);
     }
 

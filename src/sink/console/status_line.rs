@@ -14,6 +14,7 @@ mod wording;
 use std::time::Instant;
 
 use crate::limits;
+use crate::text::safe_text::SafeText;
 pub use wording::{StatusFacts, StatusRun};
 
 /// All rows scroll; the cursor stays.
@@ -26,7 +27,7 @@ const LEAVE_LAST_ROW: &[u8] = b"\x1bD\x1b[A";
 /// What the last drawing was.
 #[derive(Debug)]
 struct Drawing {
-    text: String,
+    text: SafeText,
     at: Instant,
 }
 
@@ -109,7 +110,7 @@ impl StatusLine {
             set_region(rows, out);
             self.is_erased = true;
         }
-        let text = facts.line(usize::from(columns) - 1);
+        let text = facts.line(usize::from(columns) - 1).into();
         self.ticks_at = facts.next_tick(now);
         (self.stale, self.is_urgent) = (None, false);
         let is_new = self.drawing.as_ref().is_none_or(|drawing| drawing.text != text);

@@ -1,9 +1,11 @@
 //! A program in a sandbox that speaks JSON-RPC: it gets one error, and nothing of it runs.
 
+use rexec_sh::protocol::wire::{Hello, encode_interactive, encode_left};
+
 use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
-use crate::support::waiting::PATIENCE;
+use crate::support::waiting::{self, PATIENCE};
 
 /// Says all of its arguments at once, a line each, and prints what comes until the connection ends.
 const SAY: &str = "import socket,sys\ns=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1])\n\
@@ -81,4 +83,46 @@ fn a_login_with_other_groups_neither_types_nor_configures() {
     let seen = say(&host, login, &["{\"id\":1,\"method\":\"exec.cancel\",\"params\":{\"run\":1}}"]);
     assert!(seen.contains("\"result\""), "it may end: {seen}");
     assert!(calling.finish(PATIENCE).is_some(), "it ended");
+}
+
+/// Connects again and again, and says this each time.
+const REPEAT: &str = "import socket,sys\nfor n in range(int(sys.argv[3])):\n s=socket.socket(socket.AF_UNIX)\n \
+                      s.connect(sys.argv[1]);s.sendall(bytes.fromhex(sys.argv[2]));s.recv(99);s.close()";
+
+#[test]
+fn what_a_sandboxed_caller_says_of_shells_without_this_host_is_its_own_word() {
+    if !programs::has("setpriv") || !programs::has("python3") || !super::has_sight() {
+        return programs::skipped("there is no setpriv or python3, or sandboxes cannot be seen");
+    }
+    let host = Host::with(MIRROR);
+    let (mut left, mut shell) = (Hello::OURS.encode().to_vec(), Hello::OURS.encode().to_vec());
+    encode_left(b"Claude Code", [c"rm", c"-rf"].into_iter(), &mut left);
+    encode_interactive(b"Claude Code", &mut shell);
+    let tell = |words: &[u8], times: &str| {
+        let hex: String = words.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut command = programs::command("setpriv");
+        command.args(["--no-new-privs", "python3", "-c", REPEAT]).arg(host.socket()).args([&hex, times]);
+        assert!(command.status().expect("it starts").success());
+    };
+    tell(&left, "1");
+    tell(&shell, "1");
+    let has = |text: &str| waiting::until_true(PATIENCE, || host.console_text().contains(text));
+    assert!(has("… an unproven caller (no_new_privs) says: Claude Code runs a command"), "{}", host.console_text());
+    assert!(has("… an unproven caller (no_new_privs) says: not shown: interactive"), "{}", host.console_text());
+    // Words that a terminal would obey, and a row that would look like the host's.
+    let mut left = Hello::OURS.encode().to_vec();
+    let mut shell = Hello::OURS.encode().to_vec();
+    encode_left("evil\x1b]0;X\x07\n▌\u{9b}".as_bytes(), [c"touch", c"\x1b[2J\n#9 x\xc2\x9b"].into_iter(), &mut left);
+    encode_interactive("evil\x1b]0;X\x07\n▌\u{202e}".as_bytes(), &mut shell);
+    tell(&left, "1");
+    tell(&shell, "1");
+    assert!(has("says: evil__0_X___") && has("interactive shell of evil__0_X___"), "{}", host.console_text());
+    let console = host.console_text();
+    assert!(!console.contains(['\x1b', '\x07', '\u{9b}', '▌', '\u{202e}']), "{console:?}");
+    // More of them than ten in a second are named once.
+    let is_bounded = || {
+        tell(&left, "50");
+        host.console_text().contains("more than 10 callers a second tell of shells of their own: others are not shown")
+    };
+    assert!(waiting::until_true(PATIENCE, is_bounded), "{}", host.console_text());
 }
