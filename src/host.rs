@@ -316,6 +316,7 @@ impl Host {
         engine.tick(turn.now);
         peers.tick(turn, engine);
         self.tick_runs();
+        self.tick_keys();
         self.tick_reports();
         self.tick_idle();
         let (turn, engine) = (&mut self.turn, &mut self.engine);
@@ -366,13 +367,17 @@ impl Host {
             spans.note(job, engine, runs, screen);
             recorder.pump(engine, job, turn.now);
         }
-        if !dirty.is_empty() {
+        let has_news = !dirty.is_empty();
+        if has_news {
             screen.touch_status(turn.now);
         }
         screen.pump(engine, turn.now);
         screen.viewers.pump(is_closing && engine.is_idle(), turn, engine, peers);
         self.call_human(&dirty);
         self.start_again();
+        if has_news {
+            self.note_prompts();
+        }
         self.refresh_status();
         if !self.screen.flush(self.turn.now) {
             self.on_console_gone();

@@ -275,6 +275,16 @@ pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
 pub const KEYS_KILL: Duration = Duration::from_secs(1);
 /// … and ends the host within this time, when nothing runs.
 pub const KEYS_END: Duration = Duration::from_secs(2);
+/// `y` within this time after `q` does not end the host: somebody types a word.
+pub const KEYS_CONFIRM: Duration = Duration::from_millis(300);
+/// Keys behind the end of an answer do nothing until a return that is followed by this much silence …
+pub const KEYS_SILENCE: Duration = Duration::from_secs(1);
+/// … or until no key has come for this long.
+pub const KEYS_HELD_MAX: Duration = Duration::from_secs(30);
+/// A prompt that is younger than this is not answered by a key, which was meant for something else.
+pub const PROMPT_YOUNG: Duration = Duration::from_millis(500);
+/// A command that the status line named as waiting within this time before a key may be what the key was meant for.
+pub const PROMPT_NAMED: Duration = Duration::from_secs(2);
 /// A command whose shell ends within this time after ^C was stopped by the person who typed it.
 pub const INTERRUPT_COUNTS: Duration = Duration::from_secs(10);
 /// An escape sequence among the keys that does not go on for this long is over.

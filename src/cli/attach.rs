@@ -1,12 +1,14 @@
 //! `rexec attach N`: this terminal stands for that of a command, until ^] or the command's end.
 //!
-//! Invariant: the terminal's modes are put back however this ends, and so is what the command has changed in the terminal.
-//! Where this is killed, a helper process does that.
+//! Invariants: the terminal's modes are put back however this ends, and so is what the command has changed in the terminal.
+//! Where this is killed, a helper process does that. What somebody still types when the command has ended reaches nothing:
+//! neither another command nor the shell that comes after this.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::exit_code;
@@ -19,6 +21,7 @@ use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use super::{ask, chosen, run_reference, told};
 use crate::front::AttachRequest;
 use crate::front::answer::Answer;
+use crate::sink::console::keyboard::held::{HeldKeys, Hold};
 use crate::sys::signal::{HostSignal, HostSignals};
 use crate::sys::terminal::{Keys, Output};
 use crate::sys::terminal_keeper::TerminalKeeper;
@@ -40,6 +43,10 @@ Your keys go to command N and its output comes here, until ^] or its end; the
 command goes on without you. It gets the size of this terminal meanwhile, and
 its size back afterwards. So you can answer it, use a full-screen program, or
 press ^C there. One person at a time has a command's keys; others may watch.
+
+When the command ends by itself, you may still be typing for it. So your keys
+go nowhere, and not to your shell, until you press return and then no key for
+1 s; Esc, ^C and ^] leave at once, and so do 30 s without a key.
 
 Output comes unfiltered, as full-screen programs need it: it can do to this
 terminal whatever a program that you start here can do. What it has changed is
@@ -116,15 +123,19 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
         inbox: Vec::new(),
     };
     let end = attachment.run();
-    attachment.restore();
+    attachment.repair();
+    let by_itself = end.as_ref().map_or_else(|_| Some(unanswered(seq)), |end| end.by_itself(seq));
+    let is_told = by_itself.is_some_and(|what| attachment.hold(&what));
+    // This gives the terminal its modes back, and drops what was typed meanwhile.
+    attachment.keys = None;
     keeper.into_iter().for_each(TerminalKeeper::end);
     match end {
         Ok(AttachEnd::Left) => {
             attachment.leave();
-            say(seq, "goes on");
+            tell(format_args!("#{seq} goes on"));
         }
-        Ok(AttachEnd::Exited(Exit::Code(code))) => say(seq, &format!("ended with {code}")),
-        Ok(AttachEnd::Exited(Exit::Signal(signal))) => say(seq, &format!("ended by signal {}", signal.number())),
+        Ok(AttachEnd::Exited(_)) if is_told => {}
+        Ok(AttachEnd::Exited(exit)) => tell(ended(seq, exit)),
         Ok(AttachEnd::Failed(text)) => told::put(text),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => return Err(failed(&error)),
@@ -138,9 +149,12 @@ fn keeper() -> Option<TerminalKeeper> {
     TerminalKeeper::start(&output, &[repairs().as_slice(), NORMAL_SCREEN].concat()).ok().flatten()
 }
 
-/// Tells the person how it ended.
-fn say(seq: u64, what: &str) {
-    tell(format_args!("#{seq} {what}"));
+/// How a command ended.
+fn ended(seq: u64, exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("#{seq} ended with {code}"),
+        Exit::Signal(signal) => format!("#{seq} ended by signal {}", signal.number()),
+    }
 }
 
 /// How it ended.
@@ -151,6 +165,22 @@ enum AttachEnd {
     Exited(Exit),
     /// The host says so.
     Failed(String),
+}
+
+impl AttachEnd {
+    /// Whether it ended while the person might be typing: what they are told then.
+    fn by_itself(&self, seq: u64) -> Option<String> {
+        match self {
+            Self::Left => None,
+            Self::Exited(exit) => Some(ended(seq, *exit)),
+            Self::Failed(_) => Some(unanswered(seq)),
+        }
+    }
+}
+
+/// That keys do not reach a command any more, for an unknown reason.
+fn unanswered(seq: u64) -> String {
+    format!("#{seq} is not answered any more")
 }
 
 /// What a terminal needs between it and the command.
@@ -264,8 +294,7 @@ impl Attachment {
         if !keys.read_all(|bytes| typed.extend_from_slice(bytes)) {
             return Ok(true);
         }
-        let leaves = |byte: &u8| *byte == LEAVE || (self.is_watching && *byte == INTERRUPT);
-        let end = typed.iter().position(leaves);
+        let end = place_of_leaving(&typed, self.is_watching);
         typed.truncate(end.unwrap_or(typed.len()));
         if !typed.is_empty() && !self.is_watching {
             self.tell(|out| typed.chunks(wire::KEYS_BYTES_MAX).for_each(|keys| wire::encode_keys(keys, out)))?;
@@ -276,7 +305,11 @@ impl Attachment {
     fn tell(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let mut frames = Vec::new();
         encode(&mut frames);
-        self.stream.get_mut().write_all(&frames)
+        match self.stream.get_mut().write_all(&frames) {
+            // What the host has said before it closed the connection says why.
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Ok(()),
+            told => told,
+        }
     }
 
     /// Lets the host read the last keys: it would not, if this closed the connection with frames in it.
@@ -287,15 +320,40 @@ impl Attachment {
         let _ = io::copy(stream, &mut io::sink());
     }
 
-    /// Puts the terminal back.
-    fn restore(&mut self) {
+    /// Takes what is typed now from everybody, until the person has surely noticed the end. Returns whether they were told
+    /// of it: somebody who only watches types for nobody.
+    fn hold(&mut self, what: &str) -> bool {
+        let Some(keys) = self.keys.as_mut().filter(|_| !self.is_watching) else { return false };
+        let _ = put(format!("rexec: {what}; press return, then no key for 1 s (Esc: at once)\r\n").as_bytes());
+        let mut held = HeldKeys::new(Instant::now());
+        loop {
+            let left = held.deadline().saturating_duration_since(Instant::now());
+            let Ok([has_signal, has_keys]) = poll::readable_within([self.signals.as_fd(), keys.as_fd()], left) else {
+                return true;
+            };
+            while has_signal && let Some(signal) = self.signals.take_next() {
+                if matches!(signal, HostSignal::End | HostSignal::HangUp) {
+                    return true;
+                }
+                keys.retake();
+            }
+            let mut typed = Vec::new();
+            let lives = !has_keys || keys.read_all(|bytes| typed.extend_from_slice(bytes));
+            let is_over = typed.is_empty() && held.is_over(Instant::now());
+            if !lives || is_over || held.push(&typed, Instant::now()) == Hold::Ends {
+                return true;
+            }
+        }
+    }
+
+    /// Puts back what the command has changed in the terminal, but for its modes.
+    fn repair(&mut self) {
         let mut resets = Vec::new();
         if let Some(ShownTerminal { repair, .. }) = &mut self.screen {
             repair.end_block(&mut resets);
         }
         // A terminal that is gone needs nothing.
         let _ = put(&resets);
-        self.keys = None;
     }
 }
 
@@ -303,4 +361,33 @@ fn put(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()
+}
+/// Where these keys have the one that leaves: ^], or ^C of somebody who only watches. A program may have asked the terminal
+/// to send such keys as sequences, by modifyOtherKeys (xterm) or by the keyboard protocol of kitty.
+fn place_of_leaving(typed: &[u8], is_watching: bool) -> Option<usize> {
+    let leaving: &[(u8, &str)] = if is_watching { &[(LEAVE, "93"), (INTERRUPT, "99")] } else { &[(LEAVE, "93")] };
+    let places = leaving.iter().flat_map(|&(byte, code)| {
+        let sequences = [format!("\x1b[{code};5u"), format!("\x1b[{code};5:1u"), format!("\x1b[27;5;{code}~")];
+        let found = sequences.map(|sequence| memchr::memmem::find(typed, sequence.as_bytes()));
+        found.into_iter().flatten().chain(memchr::memchr(byte, typed))
+    });
+    places.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_that_leaves_is_known_in_each_form() {
+        for key in ["\x1d", "\x1b[93;5u", "\x1b[93;5:1u", "\x1b[27;5;93~"] {
+            let typed = format!("ls\r{key}rest");
+            assert_eq!(place_of_leaving(typed.as_bytes(), false), Some(3), "{key:?}");
+        }
+        for key in ["\x03", "\x1b[99;5u", "\x1b[27;5;99~"] {
+            assert_eq!(place_of_leaving(key.as_bytes(), true), Some(0), "{key:?}");
+            assert_eq!(place_of_leaving(key.as_bytes(), false), None, "{key:?}");
+        }
+        assert_eq!(place_of_leaving(b"\x1b[93;6u\x1b[A]", true), None);
+    }
 }

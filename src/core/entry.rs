@@ -130,6 +130,8 @@ pub struct Prompt {
     pub program: String,
     /// The last line of the command's output, as it was written: the words of the prompt.
     pub prompt: Box<[u8]>,
+    /// When it began to wait.
+    pub since: Instant,
     /// When it gets end of file instead of an answer.
     pub until: Instant,
 }

@@ -334,7 +334,8 @@ mod tests {
         let mut log = Log::new(1_000);
         log.attach(Lag::Hold);
         let words = vec![b'?'; 700].into();
-        log.push(Entry::Waits(Box::new(Prompt { program: "sudo".to_owned(), prompt: words, until: Instant::now() })));
+        let now = Instant::now();
+        log.push(Entry::Waits(Box::new(Prompt { program: "sudo".to_owned(), prompt: words, since: now, until: now })));
         assert!(log.weight() >= 704 + size_of::<Prompt>() + ENTRY_OVERHEAD_BYTES, "{}", log.weight());
     }
 

@@ -177,10 +177,13 @@ impl Host {
     fn on_answer_over(&mut self, over: AnswerOver) {
         let AnswerOver { job, by, bytes, is_complete } = over;
         let Answerer::Peer(id) = by else {
-            self.screen.end_answering();
             let what = if self.engine.job(job).is_some_and(Job::is_running) { "goes on" } else { "has ended" };
-            let said = format!("#{} {what}; your keys are the console's again", job.0);
-            return self.screen.tell(said, self.turn.now);
+            self.hold_keys(job, format!("#{} {what}", job.0));
+            if !self.screen.holds_keys() {
+                let said = format!("#{} {what}; your keys are the console's again", job.0);
+                self.screen.tell(said, self.turn.now);
+            }
+            return;
         };
         if self.peers.attached_to(id).is_some() {
             // The end of the command's log tells it.

@@ -2,15 +2,17 @@
 //!
 //! Invariant: a key acts in the turn in which it was read, and nothing here waits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Host;
 use super::answering::Answerer;
-use super::runs::KillRequest;
+use super::runs::{KillRequest, NoAnswer};
+use super::screen::KeyboardTick;
 use crate::core::engine::JobId;
 use crate::core::entry::{AnswerPlace, Reason};
 use crate::core::job::Job;
 use crate::io::poller::Token;
+use crate::limits;
 use crate::sink::console::keyboard::{KeyAction, Situation};
 
 /// What `?` shows.
@@ -31,11 +33,30 @@ impl Host {
         self.screen.show_question(situation.running, now);
     }
 
+    /// Lets the keyboard know the time, once what was typed until then is read.
+    pub(super) fn tick_keys(&mut self) {
+        let now = self.turn.now;
+        match self.screen.tick_keys(now) {
+            KeyboardTick::Nothing => {}
+            KeyboardTick::Question => self.screen.show_question(self.situation().running, now),
+            KeyboardTick::Released => {
+                self.screen.show_question(self.situation().running, now);
+                self.screen.tell("your keys are the console's again", now);
+            }
+        }
+    }
+
+    /// Tells the keyboard which commands wait, where no status line names them.
+    pub(super) fn note_prompts(&mut self) {
+        let waiting = self.waiting().map(|job| job.0).collect();
+        self.screen.note_prompts(waiting, self.turn.now);
+    }
+
     fn situation(&self) -> Situation {
         Situation {
             running: self.engine.jobs().filter(|(_, job)| !job.is_closed()).count(),
             shown: self.screen.said_to_stop().unwrap_or_else(|| self.interruptible()).map(|job| job.0),
-            asks: self.waiting().map(|job| job.0),
+            asks: self.screen.asks(self.waiting().map(|job| job.0), self.turn.now),
             follows: self.screen.follows(),
             is_ending: self.is_closing(),
         }
@@ -57,9 +78,9 @@ impl Host {
             KeyAction::Kill(run) => self.kill_by_key(JobId(run)),
             KeyAction::Follow(run) => self.follow(run.map(JobId)),
             KeyAction::Freeze => self.screen.freeze(),
-            KeyAction::Answer => self.answer_by_key(),
-            KeyAction::Input(keys) => self.type_at_console(&keys),
-            KeyAction::Leave => self.leave_by_key(),
+            KeyAction::Answer(run) => self.answer_by_key(JobId(run)),
+            KeyAction::Input(run, keys) => self.type_at_console(JobId(run), &keys),
+            KeyAction::Leave(run) => self.leave_by_key(JobId(run)),
             KeyAction::Blank => self.screen.say(""),
             KeyAction::Redraw => self.screen.redraw(self.turn.now),
             KeyAction::Typing => {}
@@ -81,39 +102,58 @@ impl Host {
         }
     }
 
-    /// The command that `i` answers: the one that is being shown, else the one that began first, of those that wait.
-    fn waiting(&self) -> Option<JobId> {
+    /// The commands that wait for an answer and that nobody answers.
+    fn waiting(&self) -> impl Iterator<Item = JobId> {
         let waits = |job: &JobId| self.engine.job(*job).is_some_and(|known| known.waiting().is_some());
-        let is_free = |job: &JobId| waits(job) && self.runs.answerer(*job).is_none();
-        self.screen.shown().filter(is_free).or_else(|| self.runs.jobs().find(is_free))
+        self.runs.jobs().filter(move |job| waits(job) && self.runs.answerer(*job).is_none())
     }
 
-    fn answer_by_key(&mut self) {
-        let Some(job) = self.waiting() else { return self.screen.end_answering() };
+    /// Whether a key may answer what this command asks now: a key that comes too soon was meant for something else.
+    pub(super) fn may_be_answered(&self, job: JobId, now: Instant) -> bool {
+        let waiting = self.engine.job(job).and_then(Job::waiting);
+        waiting.is_none_or(|prompt| now.saturating_duration_since(prompt.since) >= limits::PROMPT_YOUNG)
+    }
+
+    fn answer_by_key(&mut self, job: JobId) {
+        let number = job.0;
+        if !self.may_be_answered(job, self.turn.now) {
+            return self.hold_keys(job, format!("#{number} has just begun to ask"));
+        }
         let at_console = (Answerer::Console, AnswerPlace::Console);
         match self.runs.begin_answer(job, at_console, false, &mut self.engine) {
             Ok(()) => {
                 self.screen.mark_pastes(false);
-                self.screen.tell(format_args!("your keys go to #{}; ^] takes them back", job.0), self.turn.now);
+                let name = self.screen.name_of(number);
+                self.screen.tell(format_args!("your keys go to {name}; ^] takes them back"), self.turn.now);
             }
+            Err(NoAnswer::NotRunning) => self.hold_keys(job, format!("#{number} has ended")),
             Err(why) => {
-                let problem = self.no_answer(job.0, why).problem;
-                self.screen.tell(problem, self.turn.now);
-                self.screen.end_answering();
+                let problem = self.no_answer(number, why).problem;
+                self.hold_keys(job, problem.into());
             }
         }
     }
 
-    fn type_at_console(&mut self, keys: &[u8]) {
-        let Some(job) = self.runs.answered_by(Answerer::Console) else { return };
+    /// The answer to this command is over, or did not begin. Unless that was the human's key, the next keys do nothing.
+    pub(super) fn hold_keys(&mut self, job: JobId, why: String) {
+        let now = self.turn.now;
+        self.screen.end_answering(job, why, now);
+        self.screen.show_question(self.situation().running, now);
+    }
+
+    fn type_at_console(&mut self, job: JobId, keys: &[u8]) {
+        if self.runs.answerer(job) != Some(Answerer::Console) {
+            // It has just ended.
+            return;
+        }
         if let Err(why) = self.runs.type_answer(job, keys, &mut self.engine) {
             let problem = self.no_answer(job.0, why).problem;
             self.screen.tell(problem, self.turn.now);
         }
     }
 
-    fn leave_by_key(&mut self) {
-        if let Some(job) = self.runs.answered_by(Answerer::Console) {
+    fn leave_by_key(&mut self, job: JobId) {
+        if self.runs.answerer(job) == Some(Answerer::Console) {
             self.runs.leave_answer(job, &mut self.engine);
         }
     }

@@ -6,7 +6,8 @@ use super::Host;
 use super::notifier::Call;
 use crate::core::engine::JobId;
 use crate::core::job::Job;
-use crate::sink::console::status_line::{StatusFacts, StatusRun};
+use crate::limits;
+use crate::sink::console::status_line::{StatusFacts, StatusRun, Waits};
 use crate::text::escape::escape_line;
 use crate::text::prompt::prompt_words;
 use crate::text::safe_text::SafeText;
@@ -60,7 +61,13 @@ impl Host {
                     number: job.0,
                     command: run.description.command.lines().next().unwrap_or_default().to_owned(),
                     since: run.accepted,
-                    waits: Job::waiting(known).is_some(),
+                    waits: match Job::waiting(known) {
+                        None => Waits::No,
+                        Some(_) if self.may_be_answered(job, self.turn.now) => {
+                            Waits::Answerable(self.screen.name_of(job.0))
+                        }
+                        Some(prompt) => Waits::Young { until: prompt.since + limits::PROMPT_YOUNG },
+                    },
                     unshown: None,
                 }),
                 None if !run.left.is_empty() => facts.left.push(job.0),

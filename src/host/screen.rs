@@ -21,6 +21,7 @@ use crate::front::jsonl::transcript::Transcript;
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
 use crate::sink::console::attention::Attention;
+use crate::sink::console::keyboard::named::{Asks, NamedPrompts};
 use crate::sink::console::keyboard::{KeyAction, Keyboard, Situation};
 use crate::sink::console::status_line::StatusLine;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
@@ -49,6 +50,8 @@ pub(super) struct Screen {
     errors: Option<Writer>,
     keys: Option<Keys>,
     keyboard: Keyboard,
+    /// The commands that were named as waiting for an answer.
+    named: NamedPrompts,
     /// A question of the keyboard's is shown.
     is_asking: bool,
     status: StatusLine,
@@ -98,6 +101,7 @@ impl Screen {
             errors: terminal::let_go_of_files()?,
             keys,
             keyboard: Keyboard::default(),
+            named: NamedPrompts::default(),
             is_asking: false,
             status: StatusLine::default(),
             attention: attention(),
@@ -206,8 +210,9 @@ impl Screen {
 
     /// When the console has something to show although no command writes.
     pub(super) fn deadline(&self) -> Option<Instant> {
+        let keyboard = self.keyboard.deadline();
         let deadlines = [self.console.deadline(), self.status_deadline(), self.viewers.deadline(), self.retry_at];
-        deadlines.into_iter().flatten().min()
+        deadlines.into_iter().chain([keyboard]).flatten().min()
     }
 
     /// Shows the console to this peer from now on.
@@ -260,10 +265,46 @@ impl Screen {
         Some(if self.output.is_terminal() { self.keyboard.push(&typed, situation, now) } else { Vec::new() })
     }
 
-    /// The keys are the console's again.
-    pub(super) fn end_answering(&mut self) {
-        self.keyboard.end_answering();
-        self.mark_pastes(true);
+    /// The answer to this command is over, or did not begin, for this reason.
+    pub(super) fn end_answering(&mut self, job: JobId, why: String, now: Instant) {
+        self.keyboard.end_answering(job.0, why, now);
+        self.mark_pastes(!self.keyboard.is_answering());
+        // What is shown of the answer is not what is shown of its end.
+        self.is_asking = false;
+    }
+
+    /// Whether keys do nothing, because an answer has ended by itself.
+    pub(super) fn holds_keys(&self) -> bool {
+        self.keyboard.is_held()
+    }
+
+    /// Time has passed for the keyboard.
+    pub(super) fn tick_keys(&mut self, now: Instant) -> KeyboardTick {
+        let was_held = self.keyboard.is_held();
+        match self.keyboard.tick(now) {
+            true if was_held => KeyboardTick::Released,
+            true => KeyboardTick::Question,
+            false => KeyboardTick::Nothing,
+        }
+    }
+
+    /// What the key that answers does, while these commands wait.
+    pub(super) fn asks(&self, waiting: impl Iterator<Item = u64>, now: Instant) -> Asks {
+        self.named.asks(waiting, now)
+    }
+
+    /// These commands wait for an answer. Where there is a status line, only what it says counts.
+    pub(super) fn note_prompts(&mut self, waiting: Vec<u64>, now: Instant) {
+        if !self.status.is_on() {
+            self.named.note(waiting, now);
+        }
+    }
+
+    /// A command as the status line names it: its number and its agent.
+    pub(super) fn name_of(&self, number: u64) -> String {
+        let mut headings = self.console.headings();
+        let agent = headings.find(|(job, _)| job.0 == number).map(|(_, heading)| heading.name());
+        agent.map_or_else(|| format!("#{number}"), |agent| format!("#{number} {agent}"))
     }
 
     /// The command whose output is being shown.
@@ -394,6 +435,16 @@ fn kind(is_terminal: bool, color: Color) -> ConsoleKind {
 pub(super) struct Question {
     pub(super) is_answered: bool,
     typed: Vec<u8>,
+}
+
+/// What time has changed at the keyboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyboardTick {
+    Nothing,
+    /// What it asks.
+    Question,
+    /// Its keys mean something again.
+    Released,
 }
 
 /// The commands that run, and what the console says of each.

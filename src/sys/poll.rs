@@ -16,6 +16,16 @@ pub fn readable<const N: usize>(descriptors: [BorrowedFd<'_>; N]) -> io::Result<
     Ok(wanted.map(|found| found.revents().is_some_and(|events| !events.is_empty())))
 }
 
+/// As [`readable`], for this long at most.
+///
+/// # Errors
+/// As poll(2), but for EINTR.
+pub fn readable_within<const N: usize>(descriptors: [BorrowedFd<'_>; N], most: Duration) -> io::Result<[bool; N]> {
+    let watched = descriptors.map(|descriptor| Watched { descriptor, reads: true, writes: false });
+    let mut found = ready(&watched, Some(most))?.into_iter();
+    Ok(descriptors.map(|_| found.next().is_some_and(|found| found.readable)))
+}
+
 /// A descriptor that is waited for.
 #[derive(Debug)]
 pub struct Watched<'a> {

@@ -60,7 +60,7 @@ impl Prompts {
             return Some(Order::GiveForeground);
         }
         let Some(wait) = wait else { return Some(self.end_input(program, log)) };
-        let waiting = Prompt { program, prompt: self.last_line(), until: now + wait };
+        let waiting = Prompt { program, prompt: self.last_line(), since: now, until: now + wait };
         log.push(Entry::Waits(Box::new(waiting.clone())));
         self.asking = Asking::Waits(waiting);
         None

@@ -16,7 +16,7 @@ use crate::host::Host;
 use crate::host::runs::KillRequest;
 use crate::host::turn::PeerId;
 use crate::limits;
-use crate::sink::console::status_line::StatusRun;
+use crate::sink::console::status_line::{StatusRun, Waits};
 use crate::sys::namespace;
 
 impl Host {
@@ -127,7 +127,7 @@ impl Host {
                 number: run.job?.0,
                 command: known.command.lines().next().unwrap_or_default().to_owned(),
                 since: run.since,
-                waits: false,
+                waits: Waits::No,
                 unshown: None,
             })
         })

@@ -68,8 +68,14 @@ impl Screen {
         facts.has_keyboard = self.keys.is_some();
         facts.followed = self.console.followed().map(|job| job.0);
         facts.is_frozen = self.frozen.is_some();
-        facts.question = self.keyboard.question(facts.runs.len()).map(|question| (question, self.keyboard.way_out()));
+        let question = self.keyboard.question(facts.runs.len(), |run| self.name_of(run));
+        facts.question = question.map(|question| (question, self.keyboard.way_out()));
+        let answerable = facts.answerable();
+        facts.unclear_until = self.named.unclear_until(&answerable, now).filter(|_| !answerable.is_empty());
         facts.message = self.message.as_ref().map(|(message, _)| message.to_string());
+        if self.status.is_on() {
+            self.named.note(self.status.named_in(&facts), now);
+        }
         if self.status.refresh(&facts, now, self.out.buffer()) {
             self.console.mend_cursor(self.out.buffer());
         }
@@ -117,13 +123,15 @@ impl Screen {
 
     /// Shows what the keyboard asks. Without a status line, that is shown once.
     pub(in crate::host) fn show_question(&mut self, running: usize, now: Instant) {
-        let question = self.keyboard.question(running);
+        let question = self.keyboard.question(running, |run| self.name_of(run));
+        let question = question.filter(|_| self.status.is_on() || self.keyboard.takes_answer());
         let was_asking = std::mem::replace(&mut self.is_asking, question.is_some());
         if self.status.is_on() {
             return self.status.touch_now(now);
         }
         if let Some(question) = question.filter(|_| !was_asking) {
-            self.say(format_args!("… {question}"));
+            let way_out = self.keyboard.way_out().map_or_else(String::new, |way_out| format!(" · {way_out}"));
+            self.say(format_args!("… {question}{way_out}"));
         }
     }
 

@@ -1,19 +1,27 @@
 //! The console's keyboard: bytes that were typed become what the human wants.
 //!
 //! A key acts at once. A key that needs a run's number collects it on the status line, until return or Esc. While the
-//! human answers a run, every byte but ^] is passed to that run.
+//! human answers a run, every byte but ^] is passed to that run. What is typed behind the end of an answer is held
+//! (`keyboard/held.rs`), and which run `i` answers depends on what was drawn (`keyboard/named.rs`).
 //!
 //! Invariants: pure, the time is told; no byte that came before the answering began is passed to a run, so what was typed
-//! while a prompt came up stays here; an escape sequence (an arrow key, a mouse report, a terminal's reply) is swallowed
-//! whole, however it is split; pasted text does nothing.
+//! while a prompt came up stays here; the keys of one read never both begin an answer and do anything else; no byte that
+//! was typed for a run acts on the host or reaches another run; an escape sequence (an arrow key, a mouse report, a
+//! terminal's reply) is swallowed whole, however it is split; pasted text does nothing.
 
+pub mod held;
+pub mod named;
 mod sequence;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod typing_tests;
 
 use std::time::Instant;
 
 use crate::limits;
+use held::{HeldKeys, Hold};
+use named::Asks;
 use sequence::Sequence;
 
 const INTERRUPT: u8 = 0x03;
@@ -40,12 +48,12 @@ pub enum KeyAction {
     Follow(Option<u64>),
     /// Have the screen stand still, or go on.
     Freeze,
-    /// Answer the run that waits.
-    Answer,
-    /// Type these bytes for the run that is being answered.
-    Input(Vec<u8>),
-    /// Answer no longer.
-    Leave,
+    /// Answer this run.
+    Answer(u64),
+    /// Type these bytes for this run, which is being answered.
+    Input(u64, Vec<u8>),
+    /// Answer this run no longer.
+    Leave(u64),
     /// A blank row.
     Blank,
     /// Have the screen drawn again.
@@ -63,8 +71,8 @@ pub struct Situation {
     pub running: usize,
     /// The run that ^C stops.
     pub shown: Option<u64>,
-    /// The run that waits for the human, and that `i` answers.
-    pub asks: Option<u64>,
+    /// What `i` answers.
+    pub asks: Asks,
     /// Whether a run is followed.
     pub follows: bool,
     /// Whether the host is ending.
@@ -76,18 +84,22 @@ pub struct Situation {
 enum Verb {
     Kill,
     Follow,
+    Answer,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 enum Mode {
     #[default]
     Commands,
     /// The number's digits, up to return.
     Number(Verb, String),
-    /// Whether the host ends: `y` or any other key.
-    Confirm,
+    /// Whether the host ends: `y` or any other key. Before the time, `y` was typed together with `q`, and the question
+    /// is not asked yet.
+    Confirm { asked_at: Option<Instant> },
     /// Keys go to this run.
     Answering(u64),
+    /// An answer has ended by itself, or did not begin, for this reason. Keys do nothing.
+    Held(HeldKeys, String),
 }
 
 /// The last ^C.
@@ -104,13 +116,24 @@ pub struct Keyboard {
     mode: Mode,
     sequence: Sequence,
     interrupted: Option<Interrupted>,
+    /// When the last key came of those that led out of an answer, or followed that without a pause. They are dropped: a
+    /// text with such a key in it was pasted.
+    led_out: Option<Instant>,
 }
 
 impl Keyboard {
     /// Takes the bytes of one read.
     pub fn push(&mut self, bytes: &[u8], situation: Situation, now: Instant) -> Vec<KeyAction> {
-        if self.is_answering() {
-            return self.pass(bytes);
+        match &mut self.mode {
+            _ if bytes.is_empty() => return Vec::new(),
+            &mut Mode::Answering(run) => return self.pass(run, bytes, now),
+            Mode::Held(held, _) => {
+                if held.push(bytes, now) == Hold::Ends {
+                    self.lead_out(now);
+                }
+                return vec![KeyAction::Typing];
+            }
+            Mode::Commands | Mode::Number(..) | Mode::Confirm { .. } => {}
         }
         let mut keys = bytes.to_vec();
         let mut left = keys.len();
@@ -118,18 +141,50 @@ impl Keyboard {
             left -= 1;
             self.sequence.is_key(byte, left == 0, now)
         });
+        if self.led_out.take_if(|last| now.saturating_duration_since(*last) <= limits::KEYS_SEQUENCE).is_some() {
+            self.led_out = Some(now);
+            return Vec::new();
+        }
         if keys.len() >= limits::KEYS_PASTED_BYTES {
             return vec![KeyAction::Refused("pasted text does nothing here")];
         }
         let mut actions = Vec::new();
-        for key in keys {
-            actions.extend(self.key(key, situation, now));
-            if self.is_answering() {
-                // What came together with the key that begins it was typed before it began.
+        for &key in &keys {
+            let action = self.key(key, situation, now);
+            if self.is_answering() && keys.len() > 1 {
+                // What came together with the key that begins an answer may be a part of it, or the key a part of a text.
+                self.hold("i came with other keys".to_owned(), now);
+                actions.push(KeyAction::Typing);
+            } else {
+                actions.extend(action);
+            }
+            if self.is_answering() || self.is_held() {
                 break;
             }
         }
         actions
+    }
+
+    /// Time has passed, and no key has come. Returns whether that changes what [`Keyboard::question`] returns.
+    pub fn tick(&mut self, now: Instant) -> bool {
+        match &mut self.mode {
+            Mode::Confirm { asked_at } => asked_at.take_if(|at| now >= *at).is_some(),
+            Mode::Held(held, _) if held.is_over(now) => {
+                (self.mode, self.sequence) = (Mode::Commands, Sequence::default());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// When [`Keyboard::tick`] has something to do.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        match &self.mode {
+            Mode::Confirm { asked_at } => *asked_at,
+            Mode::Held(held, _) => Some(held.deadline()),
+            Mode::Commands | Mode::Number(..) | Mode::Answering(_) => None,
+        }
     }
 
     /// Whether every key goes to a run.
@@ -138,51 +193,81 @@ impl Keyboard {
         matches!(self.mode, Mode::Answering(_))
     }
 
-    /// The keys are the console's again: the run has ended, or it cannot be answered.
-    pub fn end_answering(&mut self) {
-        if self.is_answering() {
-            (self.mode, self.sequence) = (Mode::Commands, Sequence::default());
+    /// Whether keys do nothing, because an answer has ended by itself.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(self.mode, Mode::Held(..))
+    }
+
+    /// The answer to this run is over, or did not begin, for this reason. If that is not the human's doing, the keys that
+    /// follow are held.
+    pub fn end_answering(&mut self, run: u64, why: String, now: Instant) {
+        if matches!(self.mode, Mode::Answering(answered) if answered == run) {
+            self.hold(why, now);
         }
     }
 
-    /// What the human is asked on the status line, if anything.
+    fn hold(&mut self, why: String, now: Instant) {
+        self.mode = Mode::Held(HeldKeys::new(now), why);
+    }
+
+    /// A key has led out of an answer.
+    fn lead_out(&mut self, now: Instant) {
+        self.mode = Mode::Commands;
+        self.sequence = Sequence::default();
+        self.led_out = Some(now);
+    }
+
+    /// What the human is asked or told on the status line, if anything. `name` says which run a number is.
     #[must_use]
-    pub fn question(&self, running: usize) -> Option<String> {
+    pub fn question(&self, running: usize, name: impl Fn(u64) -> String) -> Option<String> {
         match &self.mode {
             Mode::Commands => None,
             Mode::Number(Verb::Kill, digits) => Some(format!("stop which run? #{digits}_")),
             Mode::Number(Verb::Follow, digits) => Some(format!("follow which run? #{digits}_")),
-            Mode::Confirm => Some(match running {
-                0 => "end the host? y/n".to_owned(),
-                1 => "1 command runs: end it and the host? y/n".to_owned(),
-                many => format!("{many} commands run: end them and the host? y/n"),
-            }),
-            Mode::Answering(run) => Some(format!("your keys go to #{run}")),
+            Mode::Number(Verb::Answer, digits) => Some(format!("answer which run? #{digits}_")),
+            Mode::Confirm { asked_at } => {
+                let what = match running {
+                    0 => "end the host?".to_owned(),
+                    1 => "1 command runs: end it and the host?".to_owned(),
+                    many => format!("{many} commands run: end them and the host?"),
+                };
+                Some(if asked_at.is_none() { format!("{what} y/n") } else { what })
+            }
+            Mode::Answering(run) => Some(format!("your keys go to {}", name(*run))),
+            Mode::Held(_, why) => Some(format!("{why}: no key acts until return and 1 s of silence")),
         }
+    }
+
+    /// Whether an answer to the question counts by now.
+    #[must_use]
+    pub fn takes_answer(&self) -> bool {
+        !matches!(self.mode, Mode::Confirm { asked_at: Some(_) })
     }
 
     /// The key that ends the question, with its effect.
     #[must_use]
     pub fn way_out(&self) -> Option<&'static str> {
         match &self.mode {
-            Mode::Commands | Mode::Confirm => None,
+            Mode::Commands | Mode::Confirm { .. } => None,
             Mode::Number(..) => Some("return does it · Esc leaves"),
             Mode::Answering(_) => Some("^] takes them back"),
+            Mode::Held(..) => Some("Esc ends this"),
         }
     }
 
     /// Passes bytes to the run that is answered, up to the key that ends that. What follows it was typed for the run, too,
     /// and does nothing.
-    fn pass(&mut self, bytes: &[u8]) -> Vec<KeyAction> {
+    fn pass(&mut self, run: u64, bytes: &[u8], now: Instant) -> Vec<KeyAction> {
         let end = bytes.iter().position(|&byte| byte == LEAVE);
         let input = &bytes[..end.unwrap_or(bytes.len())];
         let mut actions = Vec::new();
         if !input.is_empty() {
-            actions.push(KeyAction::Input(input.to_vec()));
+            actions.push(KeyAction::Input(run, input.to_vec()));
         }
         if end.is_some() {
-            self.end_answering();
-            actions.push(KeyAction::Leave);
+            self.lead_out(now);
+            actions.push(KeyAction::Leave(run));
         }
         actions
     }
@@ -193,11 +278,15 @@ impl Keyboard {
             return Some(self.interrupt(situation, now));
         }
         match std::mem::take(&mut self.mode) {
-            Mode::Commands => self.command(byte, situation),
-            Mode::Number(verb, digits) => Some(self.number(verb, digits, byte)),
-            Mode::Confirm if matches!(byte, b'y' | b'Y') => Some(KeyAction::End),
-            Mode::Confirm => Some(KeyAction::Typing),
-            Mode::Answering(_) => None,
+            Mode::Commands => self.command(byte, situation, now),
+            Mode::Number(verb, digits) => Some(self.number(verb, digits, byte, now)),
+            Mode::Confirm { asked_at: None } if matches!(byte, b'y' | b'Y') => Some(KeyAction::End),
+            unasked @ Mode::Confirm { asked_at: Some(_) } if matches!(byte, b'y' | b'Y') => {
+                self.mode = unasked;
+                None
+            }
+            Mode::Confirm { .. } => Some(KeyAction::Typing),
+            Mode::Answering(_) | Mode::Held(..) => None,
         }
     }
 
@@ -225,18 +314,23 @@ impl Keyboard {
         }
     }
 
-    fn command(&mut self, byte: u8, situation: Situation) -> Option<KeyAction> {
+    fn command(&mut self, byte: u8, situation: Situation, now: Instant) -> Option<KeyAction> {
         let (mode, action) = match byte {
             b'q' if situation.running == 0 || situation.is_ending => (Mode::Commands, KeyAction::End),
-            b'q' => (Mode::Confirm, KeyAction::Typing),
+            b'q' => (Mode::Confirm { asked_at: Some(now + limits::KEYS_CONFIRM) }, KeyAction::Typing),
             b'k' if situation.running == 0 => (Mode::Commands, KeyAction::Refused("nothing runs")),
             b'k' => (Mode::Number(Verb::Kill, String::new()), KeyAction::Typing),
             b'f' if situation.follows => (Mode::Commands, KeyAction::Follow(None)),
             b'f' if situation.running == 0 => (Mode::Commands, KeyAction::Refused("nothing runs")),
             b'f' => (Mode::Number(Verb::Follow, String::new()), KeyAction::Typing),
             b'i' => match situation.asks {
-                Some(run) => (Mode::Answering(run), KeyAction::Answer),
-                None => (Mode::Commands, KeyAction::Refused("no run waits for input")),
+                Asks::One(run) => (Mode::Answering(run), KeyAction::Answer(run)),
+                Asks::Several => (Mode::Number(Verb::Answer, String::new()), KeyAction::Typing),
+                Asks::NotNow => {
+                    self.hold("what asked has ended, or has just begun to ask".to_owned(), now);
+                    return Some(KeyAction::Typing);
+                }
+                Asks::Nobody => (Mode::Commands, KeyAction::Refused("no run waits for input")),
             },
             b'?' => (Mode::Commands, KeyAction::Help),
             b'p' => (Mode::Commands, KeyAction::Freeze),
@@ -252,7 +346,7 @@ impl Keyboard {
         Some(action)
     }
 
-    fn number(&mut self, verb: Verb, mut digits: String, byte: u8) -> KeyAction {
+    fn number(&mut self, verb: Verb, mut digits: String, byte: u8, now: Instant) -> KeyAction {
         match byte {
             b'0'..=b'9' if digits.len() < limits::KEYS_DIGITS_MAX => digits.push(byte.into()),
             b'\r' | b'\n' => {
@@ -260,10 +354,19 @@ impl Keyboard {
                     (_, Err(_)) => KeyAction::Typing,
                     (Verb::Kill, Ok(number)) => KeyAction::Kill(number),
                     (Verb::Follow, Ok(number)) => KeyAction::Follow(Some(number)),
+                    (Verb::Answer, Ok(number)) => {
+                        self.mode = Mode::Answering(number);
+                        KeyAction::Answer(number)
+                    }
                 };
             }
             DELETE | BACKSPACE => _ = digits.pop(),
             ESC => return KeyAction::Typing,
+            // The person takes this for the prompt, and types the answer.
+            _ if verb == Verb::Answer => {
+                self.hold("no answer has begun".to_owned(), now);
+                return KeyAction::Typing;
+            }
             _ => {}
         }
         self.mode = Mode::Number(verb, digits);

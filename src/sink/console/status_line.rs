@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use crate::limits;
 use crate::text::safe_text::SafeText;
-pub use wording::{StatusFacts, StatusRun};
+pub use wording::{StatusFacts, StatusRun, Waits};
 
 /// All rows scroll; the cursor stays.
 const NO_REGION: &[u8] = b"\x1b7\x1b[r\x1b8";
@@ -101,6 +101,12 @@ impl StatusLine {
         let next = drawing.at + limits::STATUS_EVERY;
         let stale = self.stale.map(|since| if self.is_urgent { since } else { since.max(next) });
         stale.into_iter().chain(self.ticks_at.map(|at| at.max(next))).min()
+    }
+
+    /// The runs that the key answers, if the line with these facts says so.
+    #[must_use]
+    pub fn named_in(&self, facts: &StatusFacts) -> Vec<u64> {
+        self.size.map_or_else(Vec::new, |(columns, _)| facts.named_in(usize::from(columns) - 1))
     }
 
     /// Draws the line with new facts. Returns whether that saved and restored the cursor.

@@ -27,6 +27,8 @@ fn a_command_that_waits_rings_once_and_runs_the_humans_command_beside_the_host()
     assert!(first.starts_with("1|shell|#1 waits for your answer to bash: name?"), "{first}");
     let has_title = || host.console_text().contains("\x1b]2;rexec: 1 run, #1 waits\x07");
     assert!(waiting::until_true(PATIENCE, has_title), "{}", host.console_text());
+    let is_named = || host.console_text().contains("i answer #1 shell");
+    assert!(waiting::until_true(PATIENCE, is_named), "{}", host.console_text());
     types(&host, b"i");
     let is_asked = || host.console_text().contains("your keys go to #1");
     assert!(waiting::until_true(PATIENCE, is_asked), "{}", host.console_text());

@@ -61,6 +61,8 @@ fn a_host_that_is_told_to_leave_ends_its_commands_and_leaves() {
             Way::Keys => {
                 let mut keyboard: File = host.terminal.as_ref().expect("a terminal").master_file();
                 keyboard.write_all(b"q").expect("a key");
+                let is_asked = || host.console_text().contains("end them and the host? y/n");
+                assert!(waiting::until_true(PATIENCE, is_asked), "it does not ask");
                 keyboard.write_all(b"y").expect("a key");
                 // The next press kills what is left. By then the first one must have been read.
                 assert!(waiting::until_true(PATIENCE, || !host.socket().exists()), "it has not heard");

@@ -42,7 +42,8 @@ fn a_person_answers_at_the_commands_own_terminal() {
     let shown = person.sees("<ann|secret>");
     assert_eq!(shown.matches("secret").count(), 1, "the terminal shows no password: {shown}");
     person.sees("24 80");
-    person.sees("#1 ended with 0");
+    person.sees("#1 ended with 0; press return");
+    person.types(b"\r");
     assert_eq!(person.ends().code(), 0);
     assert!(person.has_its_modes(true));
     assert_eq!(ends(&mut call).out(), "<ann|secret>\n24 80\n");
@@ -104,7 +105,8 @@ fn rexec_attach_takes_its_terminal_over_again_after_a_stop() {
     attach.signal(Signal::SIGCONT);
     wait_until("the terminal is raw again", || person.terminal.modes() == raw);
     person.types(b"on\r");
-    person.sees("#1 ended with 0");
+    person.sees("#1 ended with 0; press return");
+    person.types(b"\x03");
     person.ends();
     assert!(person.has_its_modes(true));
     assert_eq!(ends(&mut call).out(), "<on>\n");
@@ -129,6 +131,8 @@ fn one_person_types_and_others_watch() {
     watcher.sees("#1 ended with 0");
     watcher.ends();
     assert!(watcher.has_its_modes(true));
+    first.sees("press return");
+    first.types(b"\x1b");
     first.ends();
     assert_eq!(ends(&mut call).out(), "<me>\n");
 }
@@ -146,7 +150,8 @@ fn a_full_screen_program_is_drawn_and_used() {
     person.types(b"osecond\x1b");
     person.shows("second");
     person.types(b":wq\r");
-    person.sees("#1 ended with 0");
+    person.sees("#1 ended with 0; press return");
+    person.types(b"\x1b");
     assert!(person.drawn().text().contains("#1 ended"), "{}", person.drawn().text());
     person.ends();
     assert_eq!(ends(&mut call).out(), "first\nsecond\n");
@@ -162,7 +167,8 @@ fn a_command_that_does_not_ask_can_be_attended_too() {
     person.sees("up");
     person.types(b"\x03");
     person.sees("stopped");
-    person.sees("#1 ended with 7");
+    person.sees("#1 ended with 7; press return");
+    person.types(b"\x1d");
     person.ends();
     assert_eq!(ends(&mut call).code(), 7);
 }

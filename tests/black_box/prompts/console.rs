@@ -1,21 +1,13 @@
 //! Answers on the console: `i` gives the keys to the command that waits.
 
-use std::io::Write;
-
 use nix::sys::signal::Signal;
 use nix::sys::termios::{LocalFlags, OutputFlags, Termios};
 
-use super::{ends, start, waits};
-use crate::support::host::{Host, MIRROR, Setup};
+use super::{CONSOLE, begins_to_answer, ends, last_row_says, presses_answer, start, types, waits};
+use crate::support::host::Host;
 use crate::support::programs;
 use crate::support::screen::Screen;
 use crate::support::waiting::wait_until;
-
-const CONSOLE: Setup = Setup { terminal: true, flags: &["--prompts", "ask", "--prompt-wait", "300"], ..MIRROR };
-
-fn types(host: &Host, keys: &[u8]) {
-    host.terminal.as_ref().expect("it has one").master_file().write_all(keys).expect("the terminal takes keys");
-}
 
 fn modes(host: &Host) -> Termios {
     host.terminal.as_ref().expect("it has one").modes()
@@ -34,13 +26,14 @@ fn keys_answer_after_i_and_not_before() {
     waits(&host, 1);
     shows(&host, "⏎ #1 waits: \"name?\"   i answer · ^C stop it · end of file in ");
     types(&host, b"xyz");
-    types(&host, b"i");
-    shows(&host, "your keys go to #1");
+    begins_to_answer(&host, 1);
     types(&host, b"ann\n");
     shows(&host, "password? ");
     types(&host, b"secret\n");
     assert_eq!(ends(&mut call).out(), "<ann|secret>\n");
-    shows(&host, "#1 has ended; your keys are the console's again");
+    last_row_says(&host, "#1 has ended: no key acts until return and 1 s of silence");
+    types(&host, b"\x1b");
+    last_row_says(&host, "your keys are the console's again");
     let shown = host.console_text();
     assert_eq!(shown.matches("secret").count(), 1, "only the command itself shows it: {shown}");
 }
@@ -50,8 +43,7 @@ fn the_way_back_leaves_the_prompt_for_the_next_answer() {
     let host = Host::with(CONSOLE);
     let mut call = start(&host, "read -p 'name? ' a </dev/tty; echo \"<$a>\"");
     waits(&host, 1);
-    types(&host, b"i");
-    shows(&host, "your keys go to #1");
+    begins_to_answer(&host, 1);
     types(&host, b"an\x1d");
     shows(&host, "#1 goes on; your keys are the console's again");
     waits(&host, 1);
@@ -67,7 +59,7 @@ fn a_host_that_is_killed_leaves_no_full_screen_behind() {
     let mut host = Host::with(CONSOLE);
     let _call = start(&host, "TERM=xterm vi -u NONE f </dev/tty >/dev/tty");
     waits(&host, 1);
-    types(&host, b"i");
+    presses_answer(&host, 1);
     let screen = |text: &str| Screen::of(text.as_bytes(), (120, 40)).text();
     wait_until("vi has the screen", || screen(&host.console_text()).starts_with("\n~"));
     wait_until("keys pass as they are", || !modes(&host).output_flags.contains(OutputFlags::OPOST));
@@ -94,7 +86,7 @@ fn a_full_screen_program_has_the_whole_screen_while_it_is_answered() {
     );
     waits(&host, 1);
     let mut other = start(&host, "sleep 0.5; echo beside");
-    types(&host, b"i");
+    presses_answer(&host, 1);
     let screen = || Screen::of(host.console_text().as_bytes(), (120, 40)).text();
     wait_until("vi has the screen", || screen().starts_with("first\n~"));
     assert_eq!(ends(&mut other).out(), "beside\n");
@@ -117,7 +109,7 @@ fn a_terminal_that_is_resized_types_nothing_into_an_editor() {
     let host = Host::with(CONSOLE);
     let mut call = start(&host, "TERM=xterm vi -u NONE f </dev/tty >/dev/tty; cat f");
     waits(&host, 1);
-    types(&host, b"i");
+    presses_answer(&host, 1);
     let screen = || Screen::of(host.console_text().as_bytes(), (120, 40)).text();
     wait_until("vi has the screen", || screen().starts_with("\n~"));
     types(&host, b"ibegun");

@@ -4,8 +4,13 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-const BUSY: Situation = Situation { running: 2, shown: Some(46), asks: Some(46), follows: false, is_ending: false };
-const IDLE: Situation = Situation { running: 0, shown: None, asks: None, follows: false, is_ending: false };
+const BUSY: Situation =
+    Situation { running: 2, shown: Some(46), asks: Asks::One(46), follows: false, is_ending: false };
+const IDLE: Situation = Situation { running: 0, shown: None, asks: Asks::Nobody, follows: false, is_ending: false };
+
+fn question(keyboard: &Keyboard, running: usize) -> Option<String> {
+    keyboard.question(running, |run| format!("#{run} claude"))
+}
 
 /// Keys that are typed one by one; what the last one does.
 fn press(keyboard: &mut Keyboard, keys: &[u8], situation: Situation) -> Option<KeyAction> {
@@ -39,15 +44,15 @@ fn each_key_has_its_meaning() {
 fn a_number_is_typed_and_a_run_is_stopped() {
     let mut keyboard = Keyboard::default();
     press(&mut keyboard, b"k4x9\x7f1", BUSY);
-    assert_eq!(keyboard.question(2).unwrap(), "stop which run? #41_");
+    assert_eq!(question(&keyboard, 2).unwrap(), "stop which run? #41_");
     assert_eq!(press(&mut keyboard, b"\r", BUSY), Some(KeyAction::Kill(41)));
-    assert_eq!((keyboard.question(2), keyboard.way_out()), (None, None));
+    assert_eq!((question(&keyboard, 2), keyboard.way_out()), (None, None));
     assert_eq!(press(&mut keyboard, b"f7\n", BUSY), Some(KeyAction::Follow(Some(7))));
     assert_eq!(press(&mut keyboard, b"f", Situation { follows: true, ..BUSY }), Some(KeyAction::Follow(None)));
     for left in [b"k5\x1b".as_slice(), b"k\r", b"k\x7f\x08\r", b"k9999999999999999999999999\x1b"] {
         let mut keyboard = Keyboard::default();
         assert_eq!(press(&mut keyboard, left, BUSY), Some(KeyAction::Typing), "{left:?}");
-        assert_eq!(keyboard.question(2), None);
+        assert_eq!(question(&keyboard, 2), None);
     }
     assert!(matches!(press(&mut keyboard, b"k5\x03", BUSY), Some(KeyAction::Interrupt { .. })));
     assert!(matches!(press(&mut keyboard, b"k", IDLE), Some(KeyAction::Refused(_))));
@@ -58,10 +63,14 @@ fn the_host_ends_when_that_is_meant() {
     let mut keyboard = Keyboard::default();
     assert_eq!(press(&mut keyboard, b"q", IDLE), Some(KeyAction::End));
     assert_eq!(press(&mut keyboard, b"q", BUSY), Some(KeyAction::Typing));
-    assert_eq!(keyboard.question(2).unwrap(), "2 commands run: end them and the host? y/n");
-    assert_eq!(keyboard.question(1).unwrap(), "1 command runs: end it and the host? y/n");
+    let later = Instant::now() + limits::KEYS_CONFIRM;
+    assert!(keyboard.tick(later));
+    assert_eq!(question(&keyboard, 2).unwrap(), "2 commands run: end them and the host? y/n");
+    assert_eq!(question(&keyboard, 1).unwrap(), "1 command runs: end it and the host? y/n");
     assert_eq!(press(&mut keyboard, b"n", BUSY), Some(KeyAction::Typing));
-    assert_eq!(press(&mut keyboard, b"qy", BUSY), Some(KeyAction::End));
+    assert_eq!(press(&mut keyboard, b"q", BUSY), Some(KeyAction::Typing));
+    assert!(keyboard.tick(later + limits::KEYS_CONFIRM));
+    assert_eq!(press(&mut keyboard, b"y", BUSY), Some(KeyAction::End));
     assert_eq!(press(&mut keyboard, b"y", BUSY), None);
     let ending = Situation { is_ending: true, ..BUSY };
     assert_eq!(press(&mut keyboard, b"\x03", ending), Some(KeyAction::End));
@@ -148,7 +157,7 @@ fn escape_leaves_a_question_at_once() {
     let mut keyboard = Keyboard::default();
     keyboard.push(b"k5", BUSY, now);
     assert_eq!(keyboard.push(b"\x1b", BUSY, now), [KeyAction::Typing]);
-    assert_eq!(keyboard.question(2), None);
+    assert_eq!(question(&keyboard, 2), None);
 }
 
 #[test]
@@ -156,13 +165,15 @@ fn only_what_is_typed_while_answering_reaches_the_run() {
     let mut keyboard = Keyboard::default();
     let now = Instant::now();
     assert_eq!(keyboard.push(b"secret", BUSY, now), []);
-    assert_eq!(keyboard.push(b"iabc", BUSY, now), [KeyAction::Answer], "typed before it began");
+    assert_eq!(keyboard.push(b"i", BUSY, now), [KeyAction::Answer(46)]);
     assert!(keyboard.is_answering());
+    assert_eq!(question(&keyboard, 2).unwrap(), "your keys go to #46 claude");
     let keys = b"\x1b[Aq\x03\x1b[200~pasted\x1b[201~";
-    assert_eq!(keyboard.push(keys, BUSY, now), [KeyAction::Input(keys.to_vec())]);
-    assert_eq!(keyboard.push(b"x\x1dq", BUSY, now), [KeyAction::Input(b"x".to_vec()), KeyAction::Leave]);
-    assert!(!keyboard.is_answering());
-    keyboard.push(b"i", BUSY, now);
-    keyboard.end_answering();
-    assert_eq!(keyboard.push(b"p", BUSY, now), [KeyAction::Freeze], "the run has ended");
+    assert_eq!(keyboard.push(keys, BUSY, now), [KeyAction::Input(46, keys.to_vec())]);
+    let left = [KeyAction::Input(46, b"x".to_vec()), KeyAction::Leave(46)];
+    assert_eq!(keyboard.push(b"x\x1dq", BUSY, now), left);
+    assert!(!keyboard.is_answering() && !keyboard.is_held());
+    assert_eq!(keyboard.push(b"i", BUSY, now), [], "right behind the way out");
+    let later = now + 2 * limits::KEYS_SEQUENCE;
+    assert_eq!(keyboard.push(b"i", BUSY, later), [KeyAction::Answer(46)]);
 }

@@ -19,10 +19,24 @@ pub struct StatusRun {
     pub command: String,
     /// When it began.
     pub since: Instant,
-    /// It waits for the human.
-    pub waits: bool,
+    /// Whether it waits for the human.
+    pub waits: Waits,
     /// Lines of it that are only counted for now.
     pub unshown: Option<u64>,
+}
+
+/// Whether a run waits for the human's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waits {
+    /// It does not.
+    No,
+    /// It has begun so short a time ago that no key answers it until then.
+    Young {
+        /// When it is not young any more.
+        until: Instant,
+    },
+    /// It does, and this is how it is named: `#46 claude`.
+    Answerable(String),
 }
 
 /// What the status line is about.
@@ -48,6 +62,8 @@ pub struct StatusFacts {
     pub is_frozen: bool,
     /// Keys are read.
     pub has_keyboard: bool,
+    /// Until when the key that answers may have been meant for another run than the one that waits.
+    pub unclear_until: Option<Instant>,
     /// The host is ending.
     pub is_ending: bool,
     /// Where callers connect, for a host that nobody has called.
@@ -93,7 +109,7 @@ impl StatusFacts {
     /// The same in the few words of a window's title.
     #[must_use]
     pub fn title(&self) -> String {
-        let waiting = self.runs.iter().find(|run| run.waits);
+        let waiting = self.runs.iter().find(|run| run.waits != Waits::No);
         match (self.runs.len(), waiting) {
             (0, _) => "rexec".to_owned(),
             (count, None) => format!("rexec: {count} run"),
@@ -108,10 +124,31 @@ impl StatusFacts {
                 .unwrap_or_else(|| cut(&format!(" {question}"), columns));
         }
         if let Some(message) = &self.message {
-            return spread(message, "", columns).unwrap_or_else(|| cut(&format!(" {message}"), columns));
+            return self.with_answer_key(message, columns).unwrap_or_else(|| cut(&format!(" {message}"), columns));
         }
-        let fitting = DETAILS.iter().find_map(|&detail| spread(&self.said(detail), &self.keys(detail), columns));
-        fitting.unwrap_or_else(|| cut(&format!(" {}", self.said(DETAILS[DETAILS.len() - 1])), columns))
+        self.fitting(columns).unwrap_or_else(|| cut(&format!(" {}", self.said(DETAILS[DETAILS.len() - 1])), columns))
+    }
+
+    /// As much of what there is to say as fits, with the keys.
+    fn fitting(&self, columns: usize) -> Option<String> {
+        DETAILS.iter().find_map(|&detail| spread(&self.said(detail), &self.keys(detail), columns))
+    }
+
+    /// The message with the key that answers, which is worth more than the message's end.
+    fn with_answer_key(&self, message: &str, columns: usize) -> Option<String> {
+        let key = self.answer_key(DETAILS[0]).unwrap_or_default();
+        let room = columns.checked_sub(columns_of(&key) + MARGINS + GAP)?;
+        spread(message, &key, columns).or_else(|| spread(&escape_line(message, room), &key, columns))
+    }
+
+    /// The runs that a key answers, if a line of this width says so.
+    pub(super) fn named_in(&self, columns: usize) -> Vec<u64> {
+        let says_so = match (&self.question, &self.message) {
+            (Some(_), _) => false,
+            (None, Some(message)) => self.with_answer_key(message, columns).is_some(),
+            (None, None) => self.fitting(columns).is_some(),
+        };
+        if says_so && self.has_keyboard { self.answerable() } else { Vec::new() }
     }
 
     fn said(&self, detail: Detail) -> String {
@@ -149,7 +186,8 @@ impl StatusFacts {
 
     /// How many run, and which: those that wait first, then the longest.
     fn running(&self, detail: Detail) -> String {
-        let (waiting, busy): (Vec<&StatusRun>, Vec<&StatusRun>) = self.runs.iter().partition(|run| run.waits);
+        let (waiting, busy): (Vec<&StatusRun>, Vec<&StatusRun>) =
+            self.runs.iter().partition(|run| run.waits != Waits::No);
         let named: Vec<String> =
             waiting.into_iter().chain(busy).take(detail.runs).map(|run| self.item(run, detail)).collect();
         match (self.runs.len(), named.len()) {
@@ -161,7 +199,7 @@ impl StatusFacts {
 
     fn item(&self, run: &StatusRun, detail: Detail) -> String {
         let number = run.number;
-        if run.waits {
+        if run.waits != Waits::No {
             return format!("#{number} WAITS ⏎");
         }
         let mut item = match detail.command {
@@ -186,18 +224,16 @@ impl StatusFacts {
         if !self.has_keyboard {
             return String::new();
         }
-        let waits = self.runs.iter().any(|run| run.waits);
-        if !detail.has_keys && waits {
-            return "i answer".to_owned();
+        let answer = self.answer_key(detail);
+        if let Some(answer) = answer.as_ref().filter(|_| !detail.has_keys) {
+            return answer.clone();
         }
         let mut keys = Vec::new();
         if detail.has_keys {
             if self.is_frozen {
                 keys.push("p go on".to_owned());
             }
-            if waits {
-                keys.push("i answer".to_owned());
-            }
+            keys.extend(answer);
             if self.followed.is_some() {
                 keys.push("f unfollow".to_owned());
             }
@@ -210,6 +246,30 @@ impl StatusFacts {
         keys.join(" · ")
     }
 
+    /// What the key that answers does, as it is shown.
+    fn answer_key(&self, detail: Detail) -> Option<String> {
+        match &self.named().collect::<Vec<_>>()[..] {
+            [] => None,
+            [(number, _)] if !detail.has_keys && self.unclear_until.is_none() => Some(format!("i answer #{number}")),
+            [(_, name)] if self.unclear_until.is_none() => Some(format!("i answer {name}")),
+            _ => Some("i answer one".to_owned()),
+        }
+    }
+
+    /// The numbers of the runs that a key answers.
+    #[must_use]
+    pub fn answerable(&self) -> Vec<u64> {
+        self.named().map(|(number, _)| number).collect()
+    }
+
+    /// The runs that a key answers, with their names.
+    fn named(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.runs.iter().filter_map(|run| match &run.waits {
+            Waits::Answerable(name) => Some((run.number, name.as_str())),
+            Waits::No | Waits::Young { .. } => None,
+        })
+    }
+
     /// When the text changes because time passes: a run's first minute is counted in seconds.
     pub(super) fn next_tick(&self, now: Instant) -> Option<Instant> {
         let next = |run: &StatusRun| {
@@ -218,7 +278,12 @@ impl StatusFacts {
             let units = age.as_secs() / unit.as_secs() + 1;
             run.since + unit * u32::try_from(units).unwrap_or(u32::MAX)
         };
-        self.runs.iter().filter(|run| !run.waits).map(next).min()
+        let next = self.runs.iter().filter_map(|run| match run.waits {
+            Waits::No => Some(next(run)),
+            Waits::Young { until } => Some(until),
+            Waits::Answerable(_) => None,
+        });
+        next.chain(self.unclear_until).min()
     }
 }
 
@@ -235,10 +300,13 @@ fn columns_of(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
+/// The blanks at both ends of a line.
+const MARGINS: usize = 2;
+/// The blanks between what stands at its ends.
+const GAP: usize = 2;
+
 /// Two texts at both ends of a line, if there is room.
 fn spread(left: &str, right: &str, columns: usize) -> Option<String> {
-    const MARGINS: usize = 2;
-    const GAP: usize = 2;
     let taken = columns_of(left) + columns_of(right) + MARGINS;
     let gap = columns.checked_sub(taken).filter(|&gap| gap >= GAP || right.is_empty())?;
     Some(format!(" {left}{}{right} ", " ".repeat(gap)))
@@ -254,16 +322,17 @@ mod tests {
 
     fn facts() -> StatusFacts {
         let now = Instant::now() + Duration::from_secs(100_000);
-        let run = |number, command: &str, seconds, waits| StatusRun {
+        let run = |number, command: &str, seconds, waits: Waits| StatusRun {
             number,
             command: command.to_owned(),
             since: now - Duration::from_secs(seconds),
             waits,
             unshown: None,
         };
+        let answerable = Waits::Answerable("#46 claude".to_owned());
         StatusFacts {
             now: Some(now),
-            runs: vec![run(41, "npm run dev", 18, false), run(46, "sudo apt-get install jq", 9, true)],
+            runs: vec![run(41, "npm run dev", 18, Waits::No), run(46, "sudo apt-get install jq", 9, answerable)],
             left: vec![25],
             agents: 3,
             failed: 2,
@@ -275,11 +344,11 @@ mod tests {
 
     #[test]
     fn it_says_what_runs_what_waits_and_which_keys_do_something() {
-        let line = facts().line(120);
+        let line = facts().line(140);
         assert!(
             line.starts_with(" 2 run: #46 WAITS ⏎ · #41 npm run dev 0:18 · 1 left #25 · 3 agents · 2 failed today  ")
         );
-        assert!(line.ends_with("  i answer · ^C stop #46 · ? keys "), "{line}");
+        assert!(line.ends_with("  i answer #46 claude · ^C stop #46 · ? keys "), "{line}");
         assert_eq!(facts().title(), "rexec: 2 run, #46 waits");
         let idle = StatusFacts {
             socket: "/run/user/1000/rexec/host.sock".to_owned(),
@@ -305,10 +374,30 @@ mod tests {
             for columns in 1..300 {
                 let line = facts.line(columns);
                 assert!(columns_of(&line) <= columns, "{columns}: {line}");
-                let waits = facts.runs.iter().any(|run| run.waits);
+                let waits = facts.runs.iter().any(|run| run.waits != Waits::No);
                 assert!(!waits || columns < 24 || line.contains("#46 WAITS"), "{columns}: {line}");
             }
         }
+    }
+
+    /// What a key answers is what the person has read.
+    #[test]
+    fn a_run_counts_as_named_only_where_the_line_names_it() {
+        let named = |facts: &StatusFacts, columns: usize| {
+            assert_eq!(facts.line(columns).contains("i answer #46"), facts.named_in(columns) == [46], "{columns}");
+            facts.named_in(columns)
+        };
+        let told = StatusFacts { message: Some("a message of some length that is cut".to_owned()), ..facts() };
+        let asked = StatusFacts { question: Some(("stop which run? #4_".to_owned(), None)), ..facts() };
+        for columns in 1..200 {
+            named(&facts(), columns);
+            named(&told, columns);
+            assert_eq!(named(&asked, columns), [0; 0]);
+        }
+        assert_eq!((named(&facts(), 80), named(&told, 80), named(&told, 40)), (vec![46], vec![46], vec![46]));
+        let mut two = facts();
+        two.runs[0].waits = Waits::Answerable("#41 codex".to_owned());
+        assert!(two.line(120).contains("  i answer one · ") && two.named_in(120) == [41, 46], "{}", two.line(120));
     }
 
     #[test]
@@ -326,6 +415,9 @@ mod tests {
         assert_eq!(facts.next_tick(now), Some(now + Duration::from_secs(1)));
         facts.runs[0].since = now - Duration::from_secs(200);
         assert_eq!(facts.next_tick(now), Some(now + Duration::from_secs(40)));
+        let until = now + Duration::from_millis(500);
+        facts.runs[1].waits = Waits::Young { until };
+        assert_eq!((facts.next_tick(now), facts.named_in(120)), (Some(until), vec![]), "no key answers it yet");
         facts.runs.clear();
         assert_eq!(facts.next_tick(now), None);
         let ages = [0, 59, 60, 3_599, 3_600, 8_040].map(|seconds| age(Duration::from_secs(seconds)));
