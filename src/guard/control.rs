@@ -201,6 +201,8 @@ pub enum GuardReport {
     Unkillable { pid: Pid, program: Program },
     /// SIGPIPE was sent, as ordered.
     PipeBroken,
+    /// What a pause had stopped goes on, as ordered.
+    Unpaused,
     /// The shell was stopped by this signal, on a relayed terminal.
     ShellStopped { signal: Signal },
     /// The command has read what was typed, on a terminal that is relayed on demand.
@@ -229,6 +231,7 @@ impl GuardReport {
             Self::Free => (17, 0, 0, 0, Program::default()),
             Self::Unkillable { pid, program } => (8, 0, pid.number(), 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
+            Self::Unpaused => (18, 0, 0, 0, Program::default()),
             Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
             Self::KeysRead => (12, 0, 0, 0, Program::default()),
             Self::TerminalReturned => (13, 0, 0, 0, Program::default()),
@@ -284,6 +287,7 @@ impl GuardReport {
             17 => Self::Free,
             8 => Self::Unkillable { pid: Pid::new(number), program },
             9 => Self::PipeBroken,
+            18 => Self::Unpaused,
             11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
             12 => Self::KeysRead,
             13 => Self::TerminalReturned,
@@ -331,6 +335,7 @@ mod tests {
             GuardReport::Free,
             GuardReport::Unkillable { pid: Pid::new(i32::MAX), program },
             GuardReport::PipeBroken,
+            GuardReport::Unpaused,
             GuardReport::ShellStopped { signal: process::Signal::new(20) },
             GuardReport::KeysRead,
             GuardReport::TerminalReturned,

@@ -14,6 +14,12 @@ use crate::sys::tree::Process;
 pub struct PausedTree(Vec<Process>);
 
 impl PausedTree {
+    /// The tree of these processes, which were stopped before.
+    #[must_use]
+    pub fn of(stopped: Vec<Process>) -> Self {
+        Self(stopped)
+    }
+
     /// Stops every process of a tree that `look` returns, until it returns none that is new, but looks this often at most.
     /// Processes of other users, as below sudo(8), cannot be stopped.
     pub fn stop(&mut self, looks_max: u32, look: impl Fn() -> Vec<Process>) {

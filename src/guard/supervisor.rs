@@ -275,7 +275,8 @@ impl Supervisor {
             self.kill_group();
         }
         if self.shell.is_none() && !self.must_end {
-            return;
+            // What is stopped when the guard goes would stay so for ever, or get the kernel's SIGHUP.
+            return self.unpause();
         }
         if !self.must_end {
             self.terminate();
@@ -301,7 +302,10 @@ impl Supervisor {
             Order::Signal(_) | Order::Interrupt => {}
             Order::SignalLeft(signal) => self.signal_left(signal),
             Order::Pause => self.pause(),
-            Order::Unpause => self.unpause(),
+            Order::Unpause => {
+                self.unpause();
+                self.report(&[GuardReport::Unpaused]);
+            }
             Order::Terminate => {
                 self.must_end = true;
                 self.terminate();

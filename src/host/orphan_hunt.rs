@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::guard::orphans::Orphans;
+use crate::guard::paused_tree::PausedTree;
 use crate::limits;
 use crate::sys::tree::Process;
 use rexec_sh::protocol::process::ProcessGroup;
@@ -31,6 +32,21 @@ pub(super) struct OrphanHunt {
     pub(super) left_by: Option<ProcessGroup>,
     /// The orphans that lived at the last look.
     pub(super) living: Vec<Process>,
+    /// What a person's pause has stopped, as the dead guard knew it. It is found at the first look.
+    paused: Paused,
+}
+
+/// What is known of a pause that outlives its guard.
+#[derive(Debug)]
+enum Paused {
+    /// The command was not paused, or goes on.
+    No,
+    /// Nobody has looked since the guard died.
+    Unseen,
+    /// The same, and what is found goes on.
+    UnseenResumed,
+    /// These processes stand still.
+    Tree(PausedTree),
 }
 
 impl OrphanHunt {
@@ -44,7 +60,49 @@ impl OrphanHunt {
             dead_by: now + limits::DEATH_PATIENCE,
             left_by,
             living: Vec::new(),
+            paused: Paused::No,
         }
+    }
+
+    /// The same hunt, for a command that a person has paused.
+    pub(super) fn of_paused(self) -> Self {
+        Self { paused: Paused::Unseen, ..self }
+    }
+
+    /// The same hunt, for a command whose pause is over, and whose guard may have died before it heard so.
+    pub(super) fn of_resumed(self) -> Self {
+        Self { paused: Paused::UnseenResumed, ..self }
+    }
+
+    /// Notes after a look which of the orphans a pause has stopped. Only the guard knew which ones had been stopped before.
+    pub(super) fn note_paused(&mut self) {
+        let is_resumed = match self.paused {
+            Paused::Unseen => false,
+            Paused::UnseenResumed => true,
+            Paused::No | Paused::Tree(_) => return,
+        };
+        let stopped = self.living.iter().filter(|process| process.is_stopped);
+        let mut tree = PausedTree::of(stopped.copied().collect());
+        if is_resumed {
+            tree.resume();
+            self.paused = Paused::No;
+        } else {
+            // The guard may have died before it heard of the pause.
+            tree.stop(1, || self.living.clone());
+            self.paused = Paused::Tree(tree);
+        }
+    }
+
+    /// Continues what a pause has stopped, at the first look if that is still to come.
+    pub(super) fn resume(&mut self) {
+        self.paused = match std::mem::replace(&mut self.paused, Paused::No) {
+            Paused::Tree(tree) => {
+                tree.resume();
+                Paused::No
+            }
+            Paused::Unseen | Paused::UnseenResumed => Paused::UnseenResumed,
+            Paused::No => Paused::No,
+        };
     }
 
     /// Puts the first look off while the guard is still dying, because its children are not the host's before. Returns

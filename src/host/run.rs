@@ -68,10 +68,20 @@ pub(super) struct ActiveRun {
     pub(super) ending: Ending,
     /// Its standard input, if its caller writes that in pieces.
     pub(super) input: Option<InputPipe>,
-    /// A person has paused it.
-    pub(super) is_paused: bool,
+    pub(super) pause: Pause,
     /// Its end has been counted.
     pub(super) is_tallied: bool,
+}
+
+/// Whether a person has stopped the processes of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// Nobody has, or they go on.
+    No,
+    /// They stand still, or will as soon as the run has begun.
+    Paused,
+    /// Its guard was told to continue them, and has not said that it did. A guard that dies first never will.
+    Resuming,
 }
 
 /// The streams of a run that the host reads, by [`Stream`].
@@ -223,9 +233,14 @@ impl ActiveRun {
             bind_failure: BindFailure::default(),
             ending: Ending::default(),
             input: None,
-            is_paused: false,
+            pause: Pause::No,
             is_tallied: false,
         }
+    }
+
+    /// Whether a person has paused it.
+    pub(super) fn is_paused(&self) -> bool {
+        self.pause == Pause::Paused
     }
 
     /// The stream's port, while it is open.

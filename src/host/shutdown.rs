@@ -73,6 +73,7 @@ impl Host {
 
     /// Shows what is left to show, gives the terminal back, and gives the recorder the rest.
     pub(super) fn close(mut self) {
+        self.runs.resume_orphans();
         self.recorder.tell_given_up(&mut self.screen, self.turn.now);
         self.spans.close(&mut self.screen);
         let now = Instant::now();

@@ -19,6 +19,7 @@ use crate::front::rpc::params::{
     Awaited, Encoding, HelloParams, ListParams, OutputParams, RunEvent, SubscribeParams, WaitParams,
 };
 use crate::front::rpc::reply::put_error;
+use crate::host::run::ActiveRun;
 use crate::host::runs::InUse;
 use crate::host::turn::PeerId;
 use crate::host::{Host, unseen};
@@ -255,7 +256,7 @@ impl Host {
 
     /// The word for the state of a run.
     fn state_of(&self, job: JobId) -> &'static str {
-        let is_paused = self.runs.get(job).is_some_and(|run| run.is_paused);
+        let is_paused = self.runs.get(job).is_some_and(ActiveRun::is_paused);
         match self.engine.job(job) {
             None => "closed",
             Some(known) if known.is_closed() => "closed",

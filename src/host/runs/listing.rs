@@ -38,10 +38,10 @@ fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed 
     let state = match engine.job(job) {
         Some(known) if known.is_queued() => RunState::Queued,
         Some(known) if known.is_stopping() => RunState::Stopping,
-        Some(known) if known.waiting().is_some() && !run.is_paused => RunState::Waiting,
-        Some(known) if !known.is_closed() && !run.is_paused => RunState::Running,
+        Some(known) if known.waiting().is_some() && !run.is_paused() => RunState::Waiting,
+        Some(known) if !known.is_closed() && !run.is_paused() => RunState::Running,
         _ if run.ending.left_over != LeftOver::Untouched => RunState::Stopping,
-        _ if run.is_paused => RunState::Paused,
+        _ if run.is_paused() => RunState::Paused,
         _ => RunState::Left,
     };
     let age = now.saturating_duration_since(run.accepted);

@@ -15,7 +15,7 @@ use crate::guard::spawn;
 use crate::host::orders::{Again, Step};
 use crate::host::orphan_hunt::{HUNT_PAUSE, OrphanHunt};
 use crate::host::peers::Peers;
-use crate::host::run::ActiveRun;
+use crate::host::run::{ActiveRun, Pause};
 use crate::host::turn::Turn;
 use crate::io::port::Port;
 use crate::limits;
@@ -36,7 +36,12 @@ impl Runs {
             let is_stopping = engine.job(job).is_some_and(Job::is_stopping);
             let is_killing = !link.shell_is_over || is_stopping || run.ending.is_killed();
             let orphans = Orphans::of(link.pid, &run.left);
-            run.hunt = Some(OrphanHunt::new(orphans, is_killing, link.left_by, turn.now));
+            let hunt = OrphanHunt::new(orphans, is_killing, link.left_by, turn.now);
+            run.hunt = Some(match run.pause {
+                Pause::No => hunt,
+                Pause::Paused => hunt.of_paused(),
+                Pause::Resuming => hunt.of_resumed(),
+            });
         }
         self.owe(job);
     }
@@ -148,6 +153,7 @@ impl Runs {
         if hunt.living.is_empty() {
             return self.on_tree_gone(job, turn, engine);
         }
+        hunt.note_paused();
         let is_pursued = self.get(job).is_some_and(|run| run.ending.is_pursued());
         hunt.look_at = turn.now + if is_pursued { HUNT_PAUSE * 5 } else { limits::ORPHAN_LOOK };
         let is_given_up = hunt.kills_until.is_some_and(|until| turn.now >= until);

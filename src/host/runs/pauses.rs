@@ -5,6 +5,8 @@ use std::time::Instant;
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::job::{Job, Order};
+use crate::host::orphan_hunt::OrphanHunt;
+use crate::host::run::Pause;
 use rexec_sh::protocol::process::{Pid, Signal};
 
 impl Runs {
@@ -14,26 +16,41 @@ impl Runs {
         let is_stopping = engine.job(job).is_some_and(Job::is_stopping);
         let run = self.get_mut(job).filter(|run| !is_stopping && !run.ending.is_pursued())?;
         let guard = run.guard_pid()?;
-        run.is_paused = true;
+        run.pause = Pause::Paused;
         self.pause_begun(job, now);
         Some(guard)
     }
 
     /// Has the guard of a command that is paused stop it, if it has begun. Another guard may get one that has not.
     pub(super) fn pause_begun(&mut self, job: JobId, now: Instant) {
-        if self.get(job).is_some_and(|run| run.is_paused && !run.is_unbegun()) {
+        if self.get(job).is_some_and(|run| run.is_paused() && !run.is_unbegun()) {
             self.order(job, Order::Pause, now);
         }
     }
 
     /// Continues what a pause has stopped. Returns `false` when the command is not paused.
     pub(in crate::host) fn resume(&mut self, job: JobId, now: Instant) -> bool {
-        let Some(run) = self.get_mut(job).filter(|run| run.is_paused) else { return false };
-        run.is_paused = false;
-        if !run.is_unbegun() {
+        let Some(run) = self.get_mut(job).filter(|run| run.is_paused()) else { return false };
+        run.pause = Pause::No;
+        if let Some(hunt) = &mut run.hunt {
+            hunt.resume();
+        } else if !run.is_unbegun() {
+            run.pause = Pause::Resuming;
             self.order(job, Order::Unpause, now);
         }
         true
+    }
+
+    /// A guard has continued what the pause had stopped.
+    pub(super) fn on_resumed(&mut self, job: JobId) {
+        if let Some(run) = self.get_mut(job).filter(|run| run.pause == Pause::Resuming) {
+            run.pause = Pause::No;
+        }
+    }
+
+    /// Continues what was paused and has no guard any more, because the host ends. A guard does that by itself.
+    pub(in crate::host) fn resume_orphans(&mut self) {
+        self.all.values_mut().filter_map(|run| run.hunt.as_mut()).for_each(OrphanHunt::resume);
     }
 
     /// Delivers a signal to a command, or to what it left running. Returns `false` when there is no such command.

@@ -4,7 +4,10 @@
 use std::process::Output;
 use std::time::Duration;
 
-use nix::sys::signal::Signal::SIGKILL;
+use nix::sys::ptrace;
+use nix::sys::signal::{self, Signal::SIGKILL};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd;
 
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, PLAIN, Setup};
@@ -50,6 +53,75 @@ fn what_is_left_running_is_named_listed_and_ended() {
     assert!(!server.is_alive());
     assert!(said(&rexec(&host, &["ps"])).1.starts_with("nothing runs · host up "));
     host.finish();
+}
+
+/// A process of the first command in a session of its own, which gets no SIGHUP from the kernel when its guard dies; and
+/// that guard.
+fn left_and_its_guard(host: &Host) -> (Process, Process) {
+    assert_eq!(host.run("setsid sleep 1000 >/dev/null 2>&1 & echo $! >left; echo $PPID >guard").code(), 0);
+    (written(host, "left"), written(host, "guard"))
+}
+
+fn is_stopped(process: &Process) -> bool {
+    Process::of(process.pid).is_some_and(|now| now.state == 'T')
+}
+
+/// A guard that dies takes with it what it knew of the pause.
+#[test]
+fn what_was_paused_goes_on_when_it_is_resumed_although_its_guard_is_dead() {
+    let host = Host::start();
+    let (left, guard) = left_and_its_guard(&host);
+    assert_eq!(said(&rexec(&host, &["pause", "1"])).0, Some(0));
+    waiting::wait_until("a pause", || is_stopped(&left));
+    guard.signal(SIGKILL);
+    waiting::wait_until("the end of its guard", || !guard.is_alive());
+    assert_eq!(said(&rexec(&host, &["resume", "1"])).0, Some(0));
+    waiting::wait_until("what was paused to go on", || left.is_alive() && !is_stopped(&left));
+    let (code, _, err) = said(&rexec(&host, &["resume", "1"]));
+    assert!(code == Some(1) && err.contains("#1 is not paused"), "{err}");
+    assert_eq!(said(&rexec(&host, &["kill", "1"])).0, Some(0));
+    host.finish();
+}
+
+/// A process that stands still under ptrace(2), where no signal but SIGKILL has it go on.
+struct Held(unistd::Pid);
+
+impl Held {
+    fn at_once(process: &Process) -> Self {
+        let pid = unistd::Pid::from_raw(process.pid);
+        ptrace::seize(pid, ptrace::Options::empty()).expect("it can be traced");
+        ptrace::interrupt(pid).expect("it is traced");
+        assert!(matches!(waitpid(pid, None), Ok(WaitStatus::PtraceEvent(..))), "it stands still");
+        Self(pid)
+    }
+
+    fn kill(self) {
+        signal::kill(self.0, SIGKILL).expect("it can be killed");
+        assert!(matches!(waitpid(self.0, None), Ok(WaitStatus::Signaled(..))), "it is dead");
+    }
+}
+
+/// A guard that stands still has its orders in its socket when it is killed, so it never obeys them.
+#[test]
+fn a_pause_and_its_end_hold_although_the_guard_dies_with_the_order() {
+    for is_resumed in [false, true] {
+        let host = Host::start();
+        let (left, guard) = left_and_its_guard(&host);
+        if is_resumed {
+            assert_eq!(said(&rexec(&host, &["pause", "1"])).0, Some(0));
+            waiting::wait_until("a pause", || is_stopped(&left));
+        }
+        let held = Held::at_once(&guard);
+        // A pause says that something still goes on.
+        let (verb, code) = if is_resumed { ("resume", 0) } else { ("pause", 1) };
+        assert_eq!(said(&rexec(&host, &[verb, "1"])).0, Some(code));
+        assert_eq!(is_stopped(&left), is_resumed, "the guard heard nothing yet");
+        held.kill();
+        waiting::wait_until("the order to hold", || left.is_alive() && is_stopped(&left) != is_resumed);
+        assert_eq!(said(&rexec(&host, &["kill", "1"])).0, Some(0));
+        assert!(!left.is_alive());
+        host.finish();
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use rexec_sh::protocol::wire::{Attributes, Hello, Stdio, encode_run};
 
-use super::leftovers::{start, written};
+use super::leftovers::{rexec, said, start, written};
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
 use crate::support::procs::Process;
@@ -317,4 +317,34 @@ fn a_tree_that_is_being_ended_ends_although_the_host_is_killed_meanwhile() {
     asked.wait().expect("it ends with the host");
     calling.finish(PATIENCE).expect("it is told");
     drop(home);
+}
+
+#[test]
+fn what_is_paused_goes_on_when_the_host_ends() {
+    // In a session of its own it gets no SIGHUP from the kernel when its guard dies.
+    let stopped = |process: &Process| Process::of(process.pid).is_some_and(|now| now.state == 'T');
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        for has_guard in [true, false] {
+            if !has_guard && signal == Signal::SIGKILL {
+                // Nobody is left who knows what was paused.
+                continue;
+            }
+            let host = Host::start();
+            assert_eq!(host.run("setsid sleep 1000 >/dev/null 2>&1 & echo $! >left; echo $PPID >guard").code(), 0);
+            let (left, guard) = (written(&host, "left"), written(&host, "guard"));
+            assert_eq!(said(&rexec(&host, &["pause", "1"])).0, Some(0));
+            waiting::wait_until("a pause", || stopped(&left));
+            if !has_guard {
+                guard.signal(Signal::SIGKILL);
+                let is_adopted = || Process::of(left.pid).is_some_and(|left| left.parent == host.pid());
+                waiting::wait_until("another parent", is_adopted);
+                waiting::wait_until("a look at it", || said(&rexec(&host, &["ps", "-v"])).1.contains(" sleep "));
+            }
+            let (home, mut warden) = host.end_by(signal);
+            waiting::wait_until("what was paused to go on", || left.is_alive() && !stopped(&left));
+            left.signal(Signal::SIGKILL);
+            assert!(warden.is_empty_within(PATIENCE), "{signal}: {:#?}", warden.tree());
+            drop(home);
+        }
+    }
 }
