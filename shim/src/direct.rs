@@ -49,7 +49,7 @@ fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'st
     {
         let mark = reporter.entry();
         let env = report::marked(env, &mark);
-        local_run::run(reporter, &standard, || shell::become_shell(shell, &words, &env, Some(changes)));
+        local_run::run(*reporter, &standard, || shell::become_shell(shell, &words, &env, Some(changes)));
     }
     shell::become_shell(shell, &words, env, Some(changes))
 }

@@ -251,7 +251,7 @@ impl<'a> ShimCall<'a> {
             Reporting::Own(reporter) => {
                 let mark = reporter.entry();
                 let env = report::marked(self.env, &mark);
-                local_run::run(reporter, standard, || self.become_shell(&env));
+                local_run::run(*reporter, standard, || self.become_shell(&env));
             }
             Reporting::Above => {}
             Reporting::Nobody => unseen.into_iter().for_each(|reason| unseen::leave(self, reason)),

@@ -8,7 +8,9 @@ use rexec_sh::protocol::environment::Rules;
 use rexec_sh::protocol::options::given;
 use rexec_sh::protocol::place;
 use rexec_sh::protocol::process::Signal;
-use rexec_sh::protocol::report::{BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, ShimPlace, marked_run};
+use rexec_sh::protocol::report::{
+    BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, ShimPlace, ValueMasks, marked_run, reported_variable,
+};
 use rexec_sh::protocol::wire::{Attributes, Extras, encode_run};
 
 use crate::ShimCall;
@@ -28,7 +30,7 @@ const START_PLACE: usize = 19;
 #[derive(Debug)]
 pub(crate) enum Reporting {
     /// This process.
-    Own(Reporter),
+    Own(Box<Reporter>),
     /// A shim above it, which reports all that is written below.
     Above,
     /// Nobody: no host takes reports.
@@ -40,7 +42,7 @@ pub(crate) fn begin(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: boo
     if is_below_reporter() {
         return Reporting::Above;
     }
-    tell(call, lacks_sockets, may_be_inside).map_or(Reporting::Nobody, Reporting::Own)
+    tell(call, lacks_sockets, may_be_inside).map_or(Reporting::Nobody, |reporter| Reporting::Own(Box::new(reporter)))
 }
 
 /// The environment of the command that is reported: shims below it that cannot see this process must not report it a
@@ -56,9 +58,10 @@ fn tell(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option
         return None;
     }
     let socket = place::socket_path(call.options.socket.map(CStr::to_bytes), sys::effective_uid()).ok()?;
-    let mut reporter = Reporter::open(&socket)?;
+    let masks = ValueMasks::of(call.env.iter().map(|entry| entry.to_bytes()));
+    let mut reporter = Reporter::open(&socket, &masks)?;
     let place = place_of_this(lacks_sockets, may_be_inside);
-    let beginning = encode(call, ShimPlace { mark: reporter.mark(), ..place })?;
+    let beginning = encode(call, ShimPlace { mark: reporter.mark(), ..place }, &masks)?;
     let before = sys::block_signals(bit(Signal::PIPE));
     let is_told = reporter.begin(&beginning);
     if !is_told {
@@ -91,12 +94,14 @@ fn is_below_reporter() -> bool {
     false
 }
 
-fn encode(call: &ShimCall<'_>, place: ShimPlace) -> Option<Vec<u8>> {
+fn encode(call: &ShimCall<'_>, place: ShimPlace, masks: &ValueMasks) -> Option<Vec<u8>> {
     let rules = Rules::new(call.shell.to_bytes(), given(call.options.env_drop));
     let mut room = REPORTED_ENV_BYTES;
     // An agent's sandbox calls the shell again by the path that it was set to. The host compares the two.
     let set = call.env.iter().copied().filter(|entry| entry.to_bytes().starts_with(b"CLAUDE_CODE_SHELL="));
-    let env = set.chain(rules.apply(call.env.iter().copied())).filter(|entry| {
+    let named = |entry: &CStr| CString::new(reported_variable(entry.to_bytes())).expect("a part of a C string");
+    let env: Vec<CString> = set.chain(rules.apply(call.env.iter().copied())).map(named).collect();
+    let env = env.iter().map(CString::as_c_str).filter(|entry| {
         let bytes = entry.to_bytes_with_nul().len();
         let fits = bytes <= room;
         room -= if fits { bytes } else { 0 };
@@ -106,7 +111,9 @@ fn encode(call: &ShimCall<'_>, place: ShimPlace) -> Option<Vec<u8>> {
     let names = (given(call.options.whoami), call.shell);
     let extras = Extras { project: project(), ..Extras::default() };
     let attributes = Attributes { extras, ..Attributes::default() };
-    encode_run(&attributes, names, call.argv.iter().copied(), env, &mut frame).ok()?;
+    let masked = |argument: &&CStr| CString::new(masks.masked(argument.to_bytes())).expect("made of C strings");
+    let argv: Vec<CString> = call.argv.iter().map(masked).collect();
+    encode_run(&attributes, names, argv.iter().map(CString::as_c_str), env, &mut frame).ok()?;
     let dir = std::env::current_dir().unwrap_or_default();
     let within = marked_run(given(call.options.reported));
     let place = ShimPlace { within, ..place };

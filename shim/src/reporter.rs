@@ -14,7 +14,8 @@ use nix::libc;
 use rexec_sh::protocol::place::{self, PlaceError};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::report::{
-    PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, Report, RunKey, RunMark, encode_report, reported_entry,
+    MaskedStream, PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, Report, RunKey, RunMark, ValueMasks, encode_report,
+    reported_entry,
 };
 use rexec_sh::protocol::wire::CallerStream;
 
@@ -39,6 +40,8 @@ struct ReportedStream {
     stream: CallerStream,
     /// What is only counted, bytes. It came before the rest.
     unreported: u64,
+    /// What of it is not masked yet.
+    masked: MaskedStream,
     /// Output that waits for more, or for room.
     waiting: Vec<u8>,
 }
@@ -65,7 +68,7 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     /// Opens the FIFO beside this socket. `None` when no host reads it, or when it cannot be trusted.
-    pub(crate) fn open(socket: &Path) -> Option<Self> {
+    pub(crate) fn open(socket: &Path, masks: &ValueMasks) -> Option<Self> {
         let uid = sys::effective_uid();
         match place::check_directory(place::directory(socket), uid) {
             Ok(()) | Err(PlaceError::Unreadable(_)) => {}
@@ -85,7 +88,7 @@ impl Reporter {
             mark: sys::random().ok()?,
             number: 0,
             record: Vec::with_capacity(RECORD_BYTES_MAX),
-            streams: [CallerStream::Err, CallerStream::Out].map(ReportedStream::new),
+            streams: [CallerStream::Err, CallerStream::Out].map(|stream| ReportedStream::new(stream, masks)),
             due: None,
             room,
             is_full: false,
@@ -128,7 +131,8 @@ impl Reporter {
             self.streams.swap(0, 1);
         }
         for piece in bytes.chunks(PAYLOAD_BYTES_MAX) {
-            self.streams[1].waiting.extend_from_slice(piece);
+            let ReportedStream { masked, waiting, .. } = &mut self.streams[1];
+            masked.push(piece, waiting);
             if self.streams[1].waiting.len() >= PAYLOAD_BYTES_MAX {
                 self.flush();
             }
@@ -148,6 +152,7 @@ impl Reporter {
         }
         for lost in self.streams.iter_mut().filter(|one| one.stream == stream) {
             lost.keep(0);
+            let bytes = lost.masked.forget() + bytes;
             lost.unreported += u64::try_from(bytes).expect("a length has 64 bits");
         }
     }
@@ -177,6 +182,7 @@ impl Reporter {
 
     /// Reports the end. Returns `false` if the FIFO has no room for it.
     pub(crate) fn end(&mut self, exit: Exit) -> bool {
+        self.streams.iter_mut().for_each(|one| one.masked.end(&mut one.waiting));
         self.tell_waiting() && self.write(&Report::End(exit))
     }
 
@@ -227,26 +233,23 @@ impl Reporter {
 
     /// Reports what waits and what is counted, as far as the FIFO takes it. Returns whether it took all.
     fn tell_waiting(&mut self) -> bool {
-        let mut streams =
-            std::mem::replace(&mut self.streams, [CallerStream::Err, CallerStream::Out].map(ReportedStream::new));
-        let is_told = streams.iter_mut().all(|one| self.tell_stream(one));
-        self.streams = streams;
-        is_told
+        (0..self.streams.len()).all(|at| self.tell_stream(at))
     }
 
-    fn tell_stream(&mut self, one: &mut ReportedStream) -> bool {
-        let stream = one.stream;
-        if one.unreported > 0 {
-            if !self.write(&Report::Unreported { stream, bytes: one.unreported }) {
+    fn tell_stream(&mut self, at: usize) -> bool {
+        let ReportedStream { stream, unreported, .. } = self.streams[at];
+        if unreported > 0 {
+            if !self.write(&Report::Unreported { stream, bytes: unreported }) {
                 return false;
             }
-            one.unreported = 0;
+            self.streams[at].unreported = 0;
         }
+        let waiting = std::mem::take(&mut self.streams[at].waiting);
         let tell = |piece: &&[u8]| self.write(&Report::Output { stream, bytes: piece });
-        let told: usize = one.waiting.chunks(PAYLOAD_BYTES_MAX).take_while(tell).map(<[u8]>::len).sum();
-        one.waiting.drain(..told);
+        let told: usize = waiting.chunks(PAYLOAD_BYTES_MAX).take_while(tell).map(<[u8]>::len).sum();
+        self.streams[at].waiting.extend_from_slice(&waiting[told..]);
         self.second.1 += told;
-        one.waiting.is_empty()
+        told == waiting.len()
     }
 
     /// Writes one record. The kernel takes it whole or not at all.
@@ -260,8 +263,8 @@ impl Reporter {
 }
 
 impl ReportedStream {
-    fn new(stream: CallerStream) -> Self {
-        Self { stream, unreported: 0, waiting: Vec::new() }
+    fn new(stream: CallerStream, masks: &ValueMasks) -> Self {
+        Self { stream, unreported: 0, masked: MaskedStream::new(masks.clone()), waiting: Vec::new() }
     }
 
     /// Keeps this much of what waits, the newest part, and counts the rest.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rexec_sh::protocol::agents::known_name;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
 use rexec_sh::protocol::mark::INSIDE;
+use rexec_sh::protocol::report::ValueMasks;
 use rexec_sh::protocol::wire::{Decoded, Direct, FromShim, OutputBudget, RunRequest, Stdio};
 
 use super::caller::{self, CallerMarks};
@@ -159,6 +160,14 @@ impl Command {
             let at = memchr::memchr(b'=', entry)?;
             Some((&entry[..at], &entry[at + 1..]))
         }))
+    }
+
+    /// The arguments as a shim reports them.
+    #[must_use]
+    pub fn reported_arguments(&self) -> Vec<Vec<u8>> {
+        let run = self.run();
+        let masks = ValueMasks::of(run.iter().flat_map(|run| run.env.iter()).map(|entry| entry.to_bytes()));
+        self.exec.iter().map(|argument| masks.masked(argument)).collect()
     }
 
     /// Decodes the frame again.

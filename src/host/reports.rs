@@ -62,6 +62,7 @@ struct Told {
     crowd: bool,
     rush: bool,
     absent: bool,
+    meddled: bool,
 }
 
 /// All reports.
@@ -130,9 +131,16 @@ impl Reports {
         let Some(fifo) = &mut self.fifo else { return };
         let checked = fifo.check(turn);
         self.fifo_identity = fifo.identity();
-        if let Err(error) = checked {
-            let path = fifo.path().display();
-            screen.say(format_args!("… sandboxed commands run unseen: {path} cannot be made: {}", reason(&error)));
+        let path = fifo.path().display();
+        match checked {
+            Ok(true) if !std::mem::replace(&mut self.told.meddled, true) => screen.say(format_args!(
+                "… a process has changed who may read or reach {path}, which reports of sandboxed commands go through: \
+                 it was made anew, and what such a command still reports to the old one is lost"
+            )),
+            Ok(_) => {}
+            Err(error) => {
+                screen.say(format_args!("… sandboxed commands run unseen: {path} cannot be made: {}", reason(&error)))
+            }
         }
     }
 

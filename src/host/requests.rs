@@ -174,12 +174,13 @@ impl Host {
         match asked {
             PeerRequest::Run(_) | PeerRequest::RunWords(_) if self.is_closing() => self.fail(id, &ENDING),
             PeerRequest::Run(command) => {
-                if self.may_run(id, &command.whoami, &command.text, &command.exec) {
+                if self.may_run(id, &command.whoami, &command.text, || command.reported_arguments()) {
                     self.submit_command(id, *command);
                 }
             }
             PeerRequest::RunWords(request) => {
-                if self.has_proof(id) && self.may_run(id, &request.whoami, request.exec.join(" ").as_bytes(), &[]) {
+                if self.has_proof(id) && self.may_run(id, &request.whoami, request.exec.join(" ").as_bytes(), Vec::new)
+                {
                     self.submit_words(id, &request);
                 }
             }
@@ -235,7 +236,7 @@ impl Host {
     }
 
     /// Whether a caller's command may run here. If not, the caller has been answered and the human told.
-    fn may_run(&mut self, id: PeerId, whoami: &str, command: &[u8], exec: &[Vec<u8>]) -> bool {
+    fn may_run(&mut self, id: PeerId, whoami: &str, command: &[u8], exec: impl FnOnce() -> Vec<Vec<u8>>) -> bool {
         // Everything it has said was there when it was looked at for its descriptors.
         let is_admitted = |peer: &Peer| peer.admitted == Some(self.turn.now) && !peer.is_shared;
         if self.peers.get(id).is_some_and(is_admitted) {
@@ -245,7 +246,7 @@ impl Host {
             Ok(()) => return true,
             Err(Doubt::Shortage) => self.fail(id, &BUSY),
             Err(Doubt::Differs(why)) => {
-                let expected = ExpectedReport { why, whoami, command, exec };
+                let expected = ExpectedReport { why, whoami, command, exec: &exec() };
                 if !self.is_told_by_report(id) && !self.reports.expect(&expected, self.turn.now) {
                     unseen::say_sandboxed(why, whoami, command, &mut self.screen);
                 }

@@ -12,6 +12,8 @@ use nix::sys::stat::Mode;
 
 use super::process;
 
+/// The mode of the FIFO: its user may write.
+const WRITE_ONLY: u16 = 0o200;
 /// The size that is asked for, bytes.
 const FIFO_BYTES: i32 = 1 << 20;
 
@@ -31,10 +33,16 @@ pub fn make(path: &Path) -> io::Result<OwnedFd> {
     nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).map_err(super::io)?;
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let fifo = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
-    fifo.set_permissions(fs::Permissions::from_mode(0o200))?;
+    fifo.set_permissions(fs::Permissions::from_mode(WRITE_ONLY.into()))?;
     // Beyond the user's limit (pipe-user-pages-soft), it keeps its usual size.
     let _ = fcntl(&fifo, FcntlArg::F_SETPIPE_SZ(FIFO_BYTES));
     Ok(fifo.into())
+}
+
+/// Whether nobody but its writers has got a way to a FIFO that [`make`] has made: its mode and its one name are as they were.
+#[must_use]
+pub fn is_as_made(fd: &OwnedFd) -> bool {
+    nix::sys::stat::fstat(fd).is_ok_and(|data| data.st_mode & 0o7777 == u32::from(WRITE_ONLY) && data.st_nlink <= 1)
 }
 
 /// Whether a reader says that it has read records and not looked yet for who has written them.

@@ -11,13 +11,14 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 pub struct Watch(Inotify);
 
 impl Watch {
-    /// Watches a directory for made and removed entries, and for its own removal.
+    /// Watches a directory for made and removed entries and for changes of their modes and links, and for its own removal.
     ///
     /// # Errors
     /// EMFILE or ENOSPC, as inotify_init(2) and inotify_add_watch(2).
     pub fn on(directory: &Path) -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).map_err(super::io)?;
         let events = AddWatchFlags::IN_CREATE
+            | AddWatchFlags::IN_ATTRIB
             | AddWatchFlags::IN_DELETE
             | AddWatchFlags::IN_MOVED_FROM
             | AddWatchFlags::IN_DELETE_SELF

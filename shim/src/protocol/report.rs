@@ -12,12 +12,17 @@
 //! Every process of the same user can write there, so a reader trusts nothing: what is not a record is skipped, and the
 //! records of a run count only with the run's own key, one after the other. A report never makes the host run anything.
 //!
+//! Other processes of the user might read the FIFO before the host does, so no values of variables travel in it: of the
+//! environment there are names, and in arguments and output values that may be secrets are masked (`value_mask.rs`).
+//!
 //! A run has two numbers. The *key* stays in its shim and in the FIFO, which only the host can read: who knows it can
 //! write the report. The *mark* is in the command's environment and names the run; it allows nothing.
 
 mod run_mark;
+mod value_mask;
 
 pub use run_mark::{RunMark, marked_run, names_witness, reported_entry, witness_name};
+pub use value_mask::{MaskedStream, ValueMasks, reported_variable};
 
 use super::process::{Exit, Signal};
 use super::wire::CallerStream;
@@ -30,7 +35,7 @@ pub const RECORD_HEADER_BYTES: usize = 36;
 pub const PAYLOAD_BYTES_MAX: usize = RECORD_BYTES_MAX - RECORD_HEADER_BYTES;
 /// The longest beginning of a report, bytes, in all its records. A run with a longer one is not reported.
 pub const BEGINNING_BYTES_MAX: usize = 256 << 10;
-/// Environment in a beginning, bytes. Further variables are left out.
+/// Environment in a beginning, bytes: names, and the values that name an agent. Further variables are left out.
 pub const REPORTED_ENV_BYTES: usize = 64 << 10;
 
 const RECORD_MAGIC: [u8; 4] = *b"\x1fRXR";
@@ -204,7 +209,8 @@ pub struct Beginning<'a> {
     pub place: ShimPlace,
     /// Its working directory.
     pub dir: &'a [u8],
-    /// A RUN frame with the arguments and the environment. It has no attributes.
+    /// A RUN frame with the arguments, in which the values of variables are masked, and the environment's names. It has no
+    /// attributes.
     pub frame: &'a [u8],
 }
 

@@ -66,10 +66,13 @@ impl ReportFifo {
         self.port.as_ref().map(Port::token)
     }
 
-    /// Makes it if it is not there.
-    pub(super) fn check(&mut self, turn: &mut Turn) -> io::Result<()> {
-        if self.identity.is_some() && file::identity(&self.path) == self.identity {
-            return Ok(());
+    /// Makes it if it is not there, or if another process has changed it: who may read it, or where it has names. Whoever
+    /// reads it has it open from then on, so it is replaced and not mended. Returns whether it was changed.
+    pub(super) fn check(&mut self, turn: &mut Turn) -> io::Result<bool> {
+        let is_there = self.identity.is_some() && file::identity(&self.path) == self.identity;
+        let is_as_made = self.port.as_ref().is_some_and(|port| fifo::is_as_made(port.fd()));
+        if is_there && is_as_made {
+            return Ok(false);
         }
         self.identity = None;
         let fd = fifo::make(&self.path)?;
@@ -80,7 +83,7 @@ impl ReportFifo {
         if let Some(before) = self.port.replace(port) {
             turn.close(before);
         }
-        Ok(())
+        Ok(is_there)
     }
 
     /// Closes and removes it.

@@ -101,6 +101,61 @@ fn only_its_user_can_write_reports_and_nobody_can_read_them() {
     assert!(waiting::until_true(PATIENCE, is_back), "it is made again");
 }
 
+/// Whoever may read it has it open from then on.
+#[test]
+fn a_fifo_that_another_process_has_changed_is_made_anew_and_that_is_said() {
+    let host = Host::start();
+    let fifo = host.home.join("report");
+    let identity =
+        || std::fs::symlink_metadata(&fifo).ok().map(|data| (data.ino(), data.mode() & 0o7777, data.nlink()));
+    let changes: [&dyn Fn() -> std::io::Result<()>; 2] =
+        [&|| std::fs::set_permissions(&fifo, std::os::unix::fs::PermissionsExt::from_mode(0o600)), &|| {
+            std::fs::hard_link(&fifo, host.home.join("another name"))
+        }];
+    for change in changes {
+        let before = identity().expect("there is a FIFO").0;
+        change().expect("it is ours");
+        let is_new = || identity().is_some_and(|(inode, mode, links)| inode != before && (mode, links) == (0o200, 1));
+        assert!(waiting::until_true(PATIENCE, is_new), "{:?} {}", identity(), host.console_text());
+    }
+    let is_told = || host.console_text().matches("was made anew, and what such a command still reports").count() == 1;
+    assert!(waiting::until_true(PATIENCE, is_told), "{}", host.console_text());
+    std::fs::remove_file(host.home.join("another name")).expect("it is ours");
+}
+
+/// The test takes the host's place: it reads what a shim reports.
+#[test]
+fn no_value_of_a_variable_is_in_a_report_but_those_that_name_an_agent() {
+    if !can_run() {
+        return;
+    }
+    let host = Host::start();
+    let place = host.home.join("taken");
+    std::fs::create_dir(&place).expect("the directory is ours");
+    std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("it is ours");
+    let path = place.join("report");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR).expect("a FIFO");
+    let flags = libc::O_NONBLOCK;
+    let mut fifo = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path).expect("a FIFO");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o200)).expect("it is ours");
+    let script = format!(
+        "unset REXEC_INSIDE; exec '{}' -c 'echo \"$DEPLOY_TOKEN\"; echo \"$PLAIN_WORD\"; : hunter22hunter22'",
+        programs::shims().join("bash").display()
+    );
+    let call = host.call(&script).env(&format!("REXEC_SOCKET={}/host.sock", place.display()));
+    let call = call.env("REXEC_FALLBACK=shell").env("CODEX_THREAD_ID=thread-17").env("PLAIN_WORD=plainwordplain");
+    let seen = call.env("DEPLOY_TOKEN=hunter22hunter22").run(Target::Real);
+    assert_eq!(seen.out(), "hunter22hunter22\nplainwordplain\n");
+    let mut report = vec![0; 256 << 10];
+    let length = std::io::Read::read(&mut fifo, &mut report).expect("a report");
+    let report = String::from_utf8_lossy(&report[..length]).into_owned();
+    assert!(!report.contains("hunter22hunter22"), "{report:?}");
+    for part in ["DEPLOY_TOKEN=\0", "PLAIN_WORD=\0", "CODEX_THREAD_ID=thread-17\0", "plainwordplain\n"] {
+        assert!(report.contains(part), "{part:?} lacks in {report:?}");
+    }
+    assert_eq!(report.matches("«redacted:DEPLOY_TOKEN»").count(), 2, "{report:?}");
+}
+
 #[test]
 fn forged_records_are_ignored_and_named_once() {
     if !can_run() {

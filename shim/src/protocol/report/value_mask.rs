@@ -1,0 +1,235 @@
+//! What keeps the values of variables out of reports: other processes of the same user may come to read them.
+//!
+//! Of its caller's environment a shim reports names, and values only where the host knows an agent by them. A value that
+//! may be a secret, because its name says so, is masked in arguments and output.
+//!
+//! Invariant: how a stream was split never shows; what is held back of it is the beginning of a value.
+
+use std::rc::Rc;
+
+/// The shortest value that is masked, bytes. Shorter ones are too likely to be ordinary words.
+const VALUE_BYTES_MIN: usize = 8;
+/// The longest value that is masked whole, bytes; of a longer one, this much.
+const VALUE_BYTES_MAX: usize = 16 << 10;
+/// Values that are masked. An environment has few.
+const VALUES_MAX: usize = 256;
+/// Parts of names, in capitals, whose variables may hold secrets. It may be some more than the journal masks.
+const SECRET_PARTS: [&[u8]; 20] = [
+    b"PASS",
+    b"PWD",
+    b"PWORD",
+    b"TOKEN",
+    b"SECRET",
+    b"KEY",
+    b"CRED",
+    b"AUTH",
+    b"COOKIE",
+    b"SESSION",
+    b"JWT",
+    b"BEARER",
+    b"PAT",
+    b"DSN",
+    b"SIG",
+    b"SID",
+    b"PIN",
+    b"LICENSE",
+    b"WEBHOOK",
+    b"DATABASE_URL",
+];
+/// Names that contain such a part and hold none.
+const HARMLESS: [&[u8]; 8] =
+    [b"PWD", b"OLDPWD", b"PATH", b"SSH_AUTH_SOCK", b"MANPATH", b"INFOPATH", b"DESKTOP_SESSION", b"SESSION_MANAGER"];
+/// Variables by whose values the host knows an agent, its version, session and call, and its own looks at the shell.
+const MARKS: [&[u8]; 28] = [
+    b"AI_AGENT",
+    b"CLAUDECODE",
+    b"CLAUDE_CODE_EXECPATH",
+    b"CLAUDE_CODE_SESSION_ID",
+    b"CLAUDE_CODE_SHELL",
+    b"CLAUDE_CODE_TOOL_USE_ID",
+    b"CLAUDE_PROJECT_DIR",
+    b"CLINE_CONNECTOR_CLI_LAUNCH",
+    b"CODEX_CI",
+    b"CODEX_SESSION_ID",
+    b"CODEX_THREAD_ID",
+    b"CODEX_TOOL_CALL_ID",
+    b"CODEX_VERSION",
+    b"COPILOT_AGENT_SESSION_ID",
+    b"COPILOT_CLI",
+    b"COPILOT_CLI_BINARY_VERSION",
+    b"CRUSH",
+    b"GEMINI_CLI",
+    b"GEMINI_SESSION_ID",
+    b"GOOSE_TERMINAL",
+    b"HOME",
+    b"OPENCODE",
+    b"OPENCODE_PID",
+    b"OR_APP_NAME",
+    b"PATH",
+    b"PI_CODING_AGENT",
+    b"QWEN_CODE",
+    b"QWEN_CODE_SESSION_ID",
+];
+
+/// What a report says of a variable: all of it, or its name and no value.
+#[must_use]
+pub fn reported_variable(entry: &[u8]) -> &[u8] {
+    let Some(at) = entry.iter().position(|&byte| byte == b'=') else { return entry };
+    if MARKS.contains(&&entry[..at]) { entry } else { &entry[..=at] }
+}
+
+/// The values of one environment that are masked.
+#[derive(Debug, Default, Clone)]
+pub struct ValueMasks(Rc<Vec<MaskedValue>>);
+
+#[derive(Debug)]
+struct MaskedValue {
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// What stands at a place of a text.
+enum ValueAt<'a> {
+    Nothing,
+    Whole(&'a MaskedValue),
+    /// It may become one when more has come.
+    Begin,
+}
+
+impl ValueMasks {
+    /// Those of these entries.
+    pub fn of<'a>(env: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut secrets = Vec::new();
+        for entry in env {
+            let Some(at) = entry.iter().position(|&byte| byte == b'=') else { continue };
+            let name = &entry[..at];
+            let value = entry[at + 1..].trim_ascii();
+            if may_be_secret(name) && value.len() >= VALUE_BYTES_MIN && secrets.len() < VALUES_MAX {
+                let value = value[..value.len().min(VALUE_BYTES_MAX)].to_vec();
+                secrets.push(MaskedValue { name: name.to_vec(), value });
+            }
+        }
+        // Of those that begin alike, the longest goes first.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.value.len()));
+        Self(Rc::new(secrets))
+    }
+
+    /// A text that is whole, with its values masked.
+    #[must_use]
+    pub fn masked(&self, text: &[u8]) -> Vec<u8> {
+        let mut stream = MaskedStream::new(self.clone());
+        let mut out = Vec::new();
+        stream.push(text, &mut out);
+        stream.end(&mut out);
+        out
+    }
+
+    fn at<'a>(&'a self, text: &[u8], is_whole: bool) -> ValueAt<'a> {
+        let first = text.first();
+        for secret in self.0.iter().filter(|secret| secret.value.first() == first) {
+            if text.starts_with(&secret.value) {
+                return ValueAt::Whole(secret);
+            }
+            if !is_whole && secret.value.starts_with(text) {
+                return ValueAt::Begin;
+            }
+        }
+        ValueAt::Nothing
+    }
+}
+
+fn may_be_secret(name: &[u8]) -> bool {
+    let name = name.to_ascii_uppercase();
+    let has = |part: &&[u8]| name.windows(part.len()).any(|window| window == *part);
+    !HARMLESS.contains(&&*name) && !name.ends_with(b"PATH") && SECRET_PARTS.iter().any(has)
+}
+
+/// One stream of output.
+#[derive(Debug)]
+pub struct MaskedStream {
+    masks: ValueMasks,
+    /// The beginning of a value.
+    held: Vec<u8>,
+}
+
+impl MaskedStream {
+    /// A stream of which nothing has come.
+    #[must_use]
+    pub fn new(masks: ValueMasks) -> Self {
+        Self { masks, held: Vec::new() }
+    }
+
+    /// Appends to `out` what has come and is certain.
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if self.masks.0.is_empty() {
+            return out.extend_from_slice(bytes);
+        }
+        self.held.extend_from_slice(bytes);
+        self.settle(false, out);
+    }
+
+    /// Nothing more comes, or not at once.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        self.settle(true, out);
+    }
+
+    /// Forgets what is held back. Returns how much that is.
+    pub fn forget(&mut self) -> usize {
+        std::mem::take(&mut self.held).len()
+    }
+
+    fn settle(&mut self, is_whole: bool, out: &mut Vec<u8>) {
+        let mut at = 0;
+        while at < self.held.len() {
+            match self.masks.at(&self.held[at..], is_whole) {
+                ValueAt::Nothing => {
+                    out.push(self.held[at]);
+                    at += 1;
+                }
+                ValueAt::Whole(secret) => {
+                    out.extend_from_slice("«redacted:".as_bytes());
+                    out.extend_from_slice(&secret.name);
+                    out.extend_from_slice("»".as_bytes());
+                    at += secret.value.len();
+                }
+                ValueAt::Begin => break,
+            }
+        }
+        self.held.drain(..at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENV: [&[u8]; 5] =
+        [b"PATH=/usr/bin:/bin", b"API_TOKEN=abcabcabd", b"OTHER_SECRET=abcabcabdabc", b"PIN=1234", b"LANG=abcabcabx"];
+
+    #[test]
+    fn a_value_is_masked_however_the_stream_is_split() {
+        let masks = ValueMasks::of(ENV.into_iter());
+        let text = "x abcabcabcabd y abcabcabdabc 1234 abcabcabx abcabcab".as_bytes();
+        let wanted = "x abc«redacted:API_TOKEN» y «redacted:OTHER_SECRET» 1234 abcabcabx abcabcab";
+        assert_eq!(String::from_utf8(masks.masked(text)).unwrap(), wanted);
+        for step in 1..text.len() {
+            let mut stream = MaskedStream::new(masks.clone());
+            let mut out = Vec::new();
+            text.chunks(step).for_each(|piece| stream.push(piece, &mut out));
+            stream.end(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), wanted, "in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn values_stay_here_but_for_those_that_name_an_agent() {
+        let reported = |entry: &'static str| std::str::from_utf8(reported_variable(entry.as_bytes())).unwrap();
+        assert_eq!(reported("CODEX_API_KEY=sk-1"), "CODEX_API_KEY=");
+        assert_eq!(reported("CODEX_THREAD_ID=a=b"), "CODEX_THREAD_ID=a=b");
+        assert_eq!((reported("A="), reported("odd")), ("A=", "odd"));
+        for (name, is_secret) in [("PWD", false), ("XDG_CONFIG_PATH", false), ("db_password", true), ("EDITOR", false)]
+        {
+            assert_eq!(may_be_secret(name.as_bytes()), is_secret, "{name}");
+        }
+    }
+}
