@@ -63,14 +63,15 @@
 //!
 //! ```text
 //! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }
-//! cli ▶ history ▶ { recorder, journal, text }
+//! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ script
 //!                      front, sink ▶ { core, text }      sink, recorder ▶ journal ▶ text
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
 //! ```
 //!
-//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`] and [`text`] are
-//! pure: they are told what happened and what time it is. mio is named in [`io`] only, nix in [`sys`] and [`guard`] only,
-//! which alone make system calls by hand. `tests/architecture` checks all of this, and that no modules need each other in a circle.
+//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`], [`text`] and
+//! [`script`] are pure: they are told what happened and what time it is, and `script` names std and the limits alone. mio
+//! is named in [`io`] only, nix in [`sys`] and [`guard`] only, which alone make system calls by hand.
+//! `tests/architecture` checks all of this, and that no modules need each other in a circle.
 //!
 //! # Where to change what
 //!
@@ -84,6 +85,8 @@
 //! * What is known of a command that no host has seen: `protocol/unseen.rs` has the notes, `shim/src/unseen.rs` leaves one,
 //!   `host/unseen/notes.rs` tells a person.
 //! * When a caller's descriptors are taken in, and how they are closed: `host/requests.rs`, `sys/caller_descriptor.rs`.
+//! * How a command's text is read as shell: `script.rs`; what its programs are known for: `script/programs.rs`. Which
+//!   commands run without a terminal because they are fed: `script/feeds.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`
@@ -143,6 +146,9 @@
 //! | grace | the time between SIGTERM and SIGKILL |
 //! | sandbox | any confinement in which the caller may do less than the host |
 //! | reported run | a command that its shim runs in its caller's sandbox and reports to the host |
+//! | leaf | a program that a command's text runs, or a layer such as sudo in front of one |
+//! | hole | a place in a word whose text is not known |
+//! | fed | with something piped or redirected into it |
 //! | notice | a problem, a hint and an exit code, said in one form everywhere |
 
 pub mod cli;
@@ -155,6 +161,7 @@ pub mod io;
 pub mod journal;
 pub mod limits;
 pub mod recorder;
+pub mod script;
 pub mod sink;
 pub mod sys;
 pub mod text;

@@ -12,13 +12,14 @@ mod ports;
 mod projects;
 mod reports;
 mod rpc;
+mod scripts;
 mod spans;
 mod stdio;
 
 use std::time::Duration;
 
 pub use {callers::*, environments::*, exec_server::*, guards::*, journal::*, mcp::*, ports::*};
-pub use {projects::*, reports::*, rpc::*, spans::*, stdio::*};
+pub use {projects::*, reports::*, rpc::*, scripts::*, spans::*, stdio::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;

@@ -3,9 +3,10 @@
 use crate::source::sources;
 
 /// Each part, and the parts that it may name beside itself and the limits.
-const MAY_NAME: [(&str, &[&str]); 12] = [
+const MAY_NAME: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("text", &[]),
+    ("script", &[]),
     // Process and signal numbers are plain data of the core. So are Order and Exit, which travel between host and guard.
     ("sys", &["core"]),
     ("guard", &["core", "sys"]),
@@ -15,8 +16,8 @@ const MAY_NAME: [(&str, &[&str]); 12] = [
     ("recorder", &["journal", "text"]),
     ("history", &["journal", "recorder", "text"]),
     ("sink", &["core", "journal", "text"]),
-    ("host", &["core", "text", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
-    ("cli", &["core", "text", "sys", "front", "journal", "recorder", "history", "sink", "host"]),
+    ("host", &["core", "text", "script", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
+    ("cli", &["core", "text", "script", "sys", "front", "journal", "recorder", "history", "sink", "host"]),
 ];
 
 /// Each foreign crate that is confined, and the parts that may name it.

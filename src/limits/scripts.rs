@@ -1,0 +1,33 @@
+//! The bounds of reading a command's text as shell.
+
+/// Code that is read for one command, bytes: the text, and what it has in its arguments. What is longer is opaque.
+pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
+/// Leaves of one command. One more is opaque, and stands for all further ones.
+pub const SCRIPT_LEAVES_MAX: usize = 4_096;
+/// Words and parts of words of one command, which bounds the memory that reading takes. Beyond it the rest is opaque.
+pub const SCRIPT_PARTS_MAX: usize = 32_768;
+/// Code that is read to find out whether a command is fed, bytes, and its words and parts of words. The host reads it, and
+/// others wait meanwhile: for about 5 ms at most. What has more counts as fed.
+pub const FED_BYTES_MAX: usize = 128 << 10;
+/// See [`FED_BYTES_MAX`].
+pub const FED_PARTS_MAX: usize = 4_096;
+/// Groups, substitutions and quotes within each other. What is deeper does not get read, and its line is opaque.
+pub const SCRIPT_DEPTH_MAX: u32 = 40;
+/// Code in arguments within code in arguments. What is deeper is opaque.
+pub const SCRIPT_LAYERS_MAX: usize = 12;
+/// How far the search for the end of a keyword, a descriptor's number or a variable's name before a redirection looks,
+/// bytes. What is longer is a word.
+pub const SCRIPT_LOOKAHEAD_BYTES: usize = 512;
+/// Here-documents that one line may begin, as in bash.
+pub const SCRIPT_HERE_DOCUMENTS_MAX: usize = 16;
+/// Variables of a text whose values are followed. The values of further ones are not known.
+pub const SCRIPT_VARIABLES_MAX: usize = 256;
+/// The longest value that is followed, bytes. A longer one is not known.
+pub const SCRIPT_VALUE_BYTES_MAX: usize = 4 << 10;
+/// Brackets and quotes within each other where the end of arithmetic or of a subscript is searched. With more, the line is
+/// opaque.
+pub const SCRIPT_BRACKETS_MAX: usize = 512;
+/// Layers in front of one program. What is behind further ones is opaque.
+pub const SCRIPT_VIA_MAX: usize = 24;
+/// The arguments of all leaves of one command, bytes. With more, one opaque leaf stands for all further ones.
+pub const SCRIPT_LEAF_BYTES_MAX: usize = 4 << 20;

@@ -1,0 +1,259 @@
+//! A leaf: a program that runs, as far as the text tells.
+
+use std::fmt;
+use std::rc::Rc;
+
+use super::tree::{Problem, RedirectKind};
+
+/// A program that a text runs, or a layer such as `sudo` in front of one.
+#[derive(Debug, Clone)]
+pub struct Leaf {
+    /// The name or path as it is executed. Empty where it is not known, and for redirections without a command.
+    pub program: Vec<u8>,
+    pub arguments: Vec<Argument>,
+    pub redirects: Vec<Redirection>,
+    /// What leads to it, the outermost first.
+    pub via: Rc<[Via]>,
+    /// Where `cd` has led before: `None` is where the text began.
+    pub directory: Option<Argument>,
+    pub state: LeafState,
+    pub pipes: Pipes,
+}
+
+/// The pipes between which a leaf stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pipes {
+    pub reads: bool,
+    pub writes: bool,
+}
+
+/// How well a leaf is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafState {
+    /// All of it.
+    Known,
+    /// An argument or a redirection has a hole.
+    Open,
+    /// It runs code of another language, which is not read.
+    Foreign,
+    /// What runs is not known.
+    Opaque(OpaqueReason),
+}
+
+/// Why it is not known what runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpaqueReason {
+    /// The program's name has a hole.
+    Program,
+    /// Code has a hole, or it is a hole altogether.
+    Code,
+    /// A shell reads commands from a pipe.
+    ShellReadsPipe,
+    /// Commands are read from a stream.
+    SourcesStream,
+    /// A name is given to another program.
+    RenamesPrograms,
+    /// The code is that of a shell whose language is another one.
+    OtherShell,
+    /// There are too many leaves. This one stands for all further ones.
+    TooManyLeaves,
+    /// The text is not read any further.
+    NotRead(Problem),
+}
+
+/// What leads to a leaf.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Via {
+    /// A program that runs others: `sudo`, `bash -c`.
+    Layer(Vec<u8>),
+    /// `$(…)` and backquotes.
+    Substitution,
+    /// `<(…)` and `>(…)`.
+    Process,
+    Function(Vec<u8>),
+    Alias(Vec<u8>),
+    /// A variable that changes which program a name is, or what it does: `PATH`.
+    Variable(Vec<u8>),
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layer(name) => write!(f, "{}", String::from_utf8_lossy(name)),
+            Self::Substitution => f.write_str("$()"),
+            Self::Process => f.write_str("<()"),
+            Self::Function(name) => write!(f, "{}()", String::from_utf8_lossy(name)),
+            Self::Alias(name) => write!(f, "alias {}", String::from_utf8_lossy(name)),
+            Self::Variable(name) => write!(f, "{}=", String::from_utf8_lossy(name)),
+        }
+    }
+}
+
+/// A redirection of a leaf.
+#[derive(Debug, Clone)]
+pub struct Redirection {
+    /// `None` where the shell chooses the number.
+    pub descriptor: Option<u32>,
+    pub kind: RedirectKind,
+    /// The path or the descriptor; the text of a here-document.
+    pub target: Argument,
+}
+
+/// A word after expansion, in which what is not known stays as a hole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Argument {
+    pub pieces: Vec<ArgumentPiece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArgumentPiece {
+    Text(Vec<u8>),
+    Hole(Hole),
+}
+
+/// A place in a word whose text is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hole {
+    pub kind: HoleKind,
+    pub reach: HoleReach,
+}
+
+/// What a hole may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoleReach {
+    /// Any text within the one word.
+    Within,
+    /// No word, or several.
+    Words,
+}
+
+/// Where the text of a hole comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HoleKind {
+    Variable(Vec<u8>),
+    /// File names, or the alternatives of braces.
+    Pattern(Vec<u8>),
+    /// The home of this user, or one's own.
+    Home(Vec<u8>),
+    Output(OutputOf),
+    Arithmetic,
+    /// The name of a process substitution's pipe.
+    Process,
+    /// What another program puts there, such as `xargs`.
+    Filled,
+}
+
+/// Of what program a hole is the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputOf {
+    Mktemp,
+    Pwd,
+    /// `dirname "$0"`.
+    ScriptFolder,
+    /// `git rev-parse --show-toplevel`.
+    GitTop,
+    Other,
+}
+
+/// What stands for a hole in code that has one. In a text itself it is a hole, too.
+pub(super) const HOLE_BYTE: u8 = 1;
+
+impl From<&[u8]> for Argument {
+    fn from(bytes: &[u8]) -> Self {
+        Self::of_text(bytes)
+    }
+}
+
+impl Argument {
+    pub(super) fn of_text(bytes: &[u8]) -> Self {
+        Self { pieces: vec![ArgumentPiece::Text(bytes.to_vec())] }
+    }
+
+    pub(super) fn of_hole(kind: HoleKind, reach: HoleReach) -> Self {
+        Self { pieces: vec![ArgumentPiece::Hole(Hole { kind, reach })] }
+    }
+
+    pub(super) fn push_text(&mut self, bytes: &[u8]) {
+        match self.pieces.last_mut() {
+            Some(ArgumentPiece::Text(text)) => text.extend_from_slice(bytes),
+            _ => self.pieces.push(ArgumentPiece::Text(bytes.to_vec())),
+        }
+    }
+
+    pub(super) fn push_hole(&mut self, kind: HoleKind, reach: HoleReach) {
+        self.pieces.push(ArgumentPiece::Hole(Hole { kind, reach }));
+    }
+
+    /// The bytes, if there is no hole.
+    #[must_use]
+    pub fn text(&self) -> Option<&[u8]> {
+        match &self.pieces[..] {
+            [] => Some(b""),
+            [ArgumentPiece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The bytes, with [`HOLE_BYTE`] for each hole.
+    pub(super) fn with_marks(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                ArgumentPiece::Text(text) => bytes.extend_from_slice(text),
+                ArgumentPiece::Hole(_) => bytes.push(HOLE_BYTE),
+            }
+        }
+        bytes
+    }
+
+    /// The argument as a word of code, with [`HOLE_BYTE`] for each hole.
+    pub(super) fn as_code(&self) -> Vec<u8> {
+        let mut bytes = vec![b'\''];
+        for byte in self.with_marks() {
+            match byte {
+                b'\'' => bytes.extend_from_slice(b"'\\''"),
+                _ => bytes.push(byte),
+            }
+        }
+        bytes.push(b'\'');
+        bytes
+    }
+
+    /// What it is in words: the text, with the holes as they are written.
+    #[must_use]
+    pub fn shown(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                ArgumentPiece::Text(text) => bytes.extend_from_slice(text),
+                ArgumentPiece::Hole(hole) => hole.kind.show(&mut bytes),
+            }
+        }
+        bytes
+    }
+}
+
+impl HoleKind {
+    fn show(&self, bytes: &mut Vec<u8>) {
+        match self {
+            HoleKind::Variable(name) if name.is_empty() => bytes.extend_from_slice(b"${\xe2\x80\xa6}"),
+            HoleKind::Variable(name) => {
+                bytes.push(b'$');
+                bytes.extend_from_slice(name.strip_suffix(b"[@]").unwrap_or(name));
+            }
+            HoleKind::Pattern(written) => bytes.extend_from_slice(written),
+            HoleKind::Home(user) => {
+                bytes.push(b'~');
+                bytes.extend_from_slice(user);
+            }
+            HoleKind::Output(OutputOf::Mktemp) => bytes.extend_from_slice(b"$(mktemp)"),
+            HoleKind::Output(OutputOf::Pwd) => bytes.extend_from_slice(b"$(pwd)"),
+            HoleKind::Output(OutputOf::ScriptFolder) => bytes.extend_from_slice(b"$(dirname \"$0\")"),
+            HoleKind::Output(OutputOf::GitTop) => bytes.extend_from_slice(b"$(git rev-parse --show-toplevel)"),
+            HoleKind::Output(OutputOf::Other) => bytes.extend_from_slice("$(…)".as_bytes()),
+            HoleKind::Arithmetic => bytes.extend_from_slice("$((…))".as_bytes()),
+            HoleKind::Process => bytes.extend_from_slice("<(…)".as_bytes()),
+            HoleKind::Filled => bytes.extend_from_slice("…".as_bytes()),
+        }
+    }
+}

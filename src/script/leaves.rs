@@ -1,0 +1,430 @@
+//! From the syntax tree to leaves: values are put in, wrappers taken off, and code in arguments is read again.
+//!
+//! Invariants: each layer is a leaf of its own. A value counts as known only where every way to it sets it so: what a
+//! branch, a loop, a function or another program may have set is a hole.
+
+mod builtins;
+mod expand;
+mod layers;
+
+use std::rc::Rc;
+
+use super::leaf::{Argument, ArgumentPiece, HOLE_BYTE, HoleKind, HoleReach, Leaf, LeafState, OpaqueReason, Pipes};
+use super::leaf::{Redirection, Via};
+use super::syntax::{ReadingBudget, ShellText};
+use super::tree::{
+    Clause, List, NewValue, Pipeline, PipelineStage, Problem, Redirect, RedirectTarget, ShellWord, StageKind, ValueKind,
+};
+use super::values::{KnownVariables, Scope, VariableLookup, has_hole, unknown};
+use crate::limits;
+
+/// The leaves of a text, and the work that it took.
+#[derive(Debug)]
+pub struct Leaves {
+    pub leaves: Vec<Leaf>,
+    /// Bytes that were looked at, some of them several times.
+    pub steps: u64,
+}
+
+/// Reads a text into leaves.
+#[must_use]
+pub fn leaves(text: &[u8], environment: VariableLookup<'_>) -> Leaves {
+    let mut walk = Walk::new(environment);
+    walk.code(text, Via::Layer(Vec::new()));
+    Leaves { leaves: walk.leaves, steps: walk.budget.steps }
+}
+
+/// The one leaf of a program that is started without a shell, and what its arguments run.
+#[must_use]
+pub fn leaves_of_program(words: &[Vec<u8>], environment: VariableLookup<'_>) -> Leaves {
+    let mut walk = Walk::new(environment);
+    let words = words.iter().map(|word| Argument::of_text(word)).collect();
+    walk.program(words, &LeafStreams::default());
+    Leaves { leaves: walk.leaves, steps: walk.budget.steps }
+}
+
+#[derive(Debug)]
+struct Walk<'a> {
+    leaves: Vec<Leaf>,
+    values: KnownVariables<'a>,
+    /// Each alias, and its code.
+    aliases: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The arguments of the code that is read, where they are known.
+    arguments: Option<Vec<Argument>>,
+    via: Vec<Via>,
+    /// How many texts lie around the one that is read.
+    layers: usize,
+    /// How many lists lie around what is walked, in all texts together.
+    depth: u32,
+    /// How many loops are walked only to see what they set.
+    rehearsals: usize,
+    /// What the leaves weigh, bytes.
+    weight: usize,
+    budget: ReadingBudget,
+}
+
+/// What a command reads and writes.
+#[derive(Debug, Default)]
+struct LeafStreams {
+    redirects: Vec<Redirection>,
+    pipes: Pipes,
+}
+
+/// Variables that change which program a name is, or what it runs.
+const TELLING: [&[u8]; 22] = [
+    b"PATH",
+    b"LD_PRELOAD",
+    b"LD_LIBRARY_PATH",
+    b"LD_AUDIT",
+    b"BASH_ENV",
+    b"ENV",
+    b"SHELLOPTS",
+    b"BASHOPTS",
+    b"IFS",
+    b"PROMPT_COMMAND",
+    b"GIT_SSH_COMMAND",
+    b"GIT_SSH",
+    b"GIT_EDITOR",
+    b"GIT_PAGER",
+    b"GIT_EXTERNAL_DIFF",
+    b"EDITOR",
+    b"VISUAL",
+    b"PAGER",
+    b"NODE_OPTIONS",
+    b"PYTHONSTARTUP",
+    b"PERL5OPT",
+    b"RUBYOPT",
+];
+
+impl<'a> Walk<'a> {
+    fn new(environment: VariableLookup<'a>) -> Self {
+        let leaves = Vec::new();
+        let aliases = Vec::new();
+        let via = Vec::new();
+        let values = KnownVariables::new(environment);
+        let layers = 0;
+        let depth = 0;
+        let rehearsals = 0;
+        let weight = 0;
+        let budget = ReadingBudget::default();
+        Self { leaves, values, aliases, arguments: None, via, layers, depth, rehearsals, weight, budget }
+    }
+
+    /// Reads code in the shell that runs now. The name of the first layer is not told.
+    fn code(&mut self, text: &[u8], via: Via) {
+        let told = self.via.len();
+        if self.layers > 0 {
+            self.via.push(via);
+        }
+        self.layers += 1;
+        if self.layers > limits::SCRIPT_LAYERS_MAX + 1 {
+            self.not_read(Problem::TooDeep, text);
+        } else if let Err(problem) = self.budget.take_code(text.len()) {
+            self.not_read(problem, text);
+        } else {
+            self.units(text);
+        }
+        self.layers -= 1;
+        self.via.truncate(told);
+    }
+
+    fn units(&mut self, text: &[u8]) {
+        if text.contains(&HOLE_BYTE) && self.layers > 1 {
+            self.opaque(OpaqueReason::Code, Vec::new());
+            if text.trim_ascii() == [HOLE_BYTE] {
+                return;
+            }
+        }
+        let mut reader = ShellText::new(text, self.depth, std::mem::take(&mut self.budget));
+        loop {
+            let begin = reader.position();
+            let unit = reader.unit();
+            self.budget = std::mem::take(&mut reader.budget);
+            match unit {
+                Ok(None) => return,
+                _ if self.is_full() => return,
+                Ok(Some(list)) => self.list(&list),
+                Err(problem) => return self.not_read(problem, &text[begin.min(text.len())..]),
+            }
+            reader.budget = std::mem::take(&mut self.budget);
+        }
+    }
+
+    /// One leaf for the rest of a text.
+    fn not_read(&mut self, problem: Problem, rest: &[u8]) {
+        let shown = &rest[..rest.len().min(limits::SCRIPT_LOOKAHEAD_BYTES)];
+        let shown = shown.trim_ascii();
+        let arguments = if shown.is_empty() { Vec::new() } else { vec![Argument::of_text(shown)] };
+        self.opaque(OpaqueReason::NotRead(problem), arguments);
+    }
+
+    fn opaque(&mut self, reason: OpaqueReason, arguments: Vec<Argument>) {
+        self.leaf(Vec::new(), arguments, &LeafStreams::default(), LeafState::Opaque(reason));
+    }
+
+    /// Whether there is no room for another leaf.
+    fn is_full(&self) -> bool {
+        self.weight > limits::SCRIPT_LEAF_BYTES_MAX
+    }
+
+    /// Adds a leaf. The last one that there is room for stands for all further ones.
+    fn leaf(&mut self, program: Vec<u8>, arguments: Vec<Argument>, streams: &LeafStreams, state: LeafState) {
+        if self.rehearsals > 0 || self.is_full() {
+            return;
+        }
+        let own: usize = arguments
+            .iter()
+            .chain(streams.redirects.iter().map(|redirect| &redirect.target))
+            .map(Argument::weight)
+            .sum();
+        self.weight += own;
+        if self.is_full() || self.leaves.len() + 1 == limits::SCRIPT_LEAVES_MAX {
+            self.weight = usize::MAX;
+            let state = LeafState::Opaque(OpaqueReason::TooManyLeaves);
+            let via = Rc::from([]);
+            let program = Vec::new();
+            let arguments = Vec::new();
+            let redirects = Vec::new();
+            self.leaves.push(Leaf {
+                program,
+                arguments,
+                redirects,
+                via,
+                directory: None,
+                state,
+                pipes: Pipes::default(),
+            });
+            return;
+        }
+        let is_open = arguments.iter().chain(streams.redirects.iter().map(|redirect| &redirect.target)).any(has_hole);
+        let state = if state == LeafState::Known && is_open { LeafState::Open } else { state };
+        let via = match self.leaves.last() {
+            Some(last) if *last.via == *self.via => Rc::clone(&last.via),
+            _ => Rc::from(&self.via[..]),
+        };
+        let redirects = streams.redirects.clone();
+        let directory = self.values.directory();
+        let pipes = streams.pipes;
+        self.leaves.push(Leaf { program, arguments, redirects, via, directory, state, pipes });
+    }
+
+    /// What is changed here is taken back: a subshell.
+    fn apart(&mut self, walk: impl FnOnce(&mut Self)) {
+        let mark = self.values.mark();
+        let told = self.via.len();
+        let aliases = self.aliases.len();
+        let arguments = self.arguments.clone();
+        walk(self);
+        self.values.restore(mark);
+        self.via.truncate(told);
+        self.aliases.truncate(aliases);
+        self.arguments = arguments;
+    }
+
+    /// What is changed here may happen or not: a branch.
+    fn perhaps(&mut self, walk: impl FnOnce(&mut Self)) {
+        let mark = self.values.mark();
+        walk(self);
+        self.values.blur(mark);
+    }
+
+    /// What is run here runs again: what it sets is unknown from the beginning.
+    fn repeated(&mut self, walk: impl Fn(&mut Self)) {
+        if self.rehearsals == 0 {
+            self.rehearsals += 1;
+            let mark = self.values.mark();
+            walk(self);
+            self.values.blur(mark);
+            self.rehearsals -= 1;
+        }
+        self.perhaps(walk);
+    }
+
+    /// Code that runs at another time: the body of a function or a trap.
+    fn elsewhere(&mut self, walk: impl FnOnce(&mut Self)) {
+        let outside = self.values.go_elsewhere();
+        let arguments = self.arguments.take();
+        walk(self);
+        self.arguments = arguments;
+        self.values.come_back(outside);
+    }
+
+    fn list(&mut self, list: &List) {
+        self.depth += 1;
+        for item in list {
+            if self.is_full() {
+                break;
+            }
+            if item.in_background {
+                self.apart(|walk| walk.pipelines(&item.pipelines));
+            } else {
+                self.pipelines(&item.pipelines);
+            }
+        }
+        self.depth -= 1;
+    }
+
+    fn pipelines(&mut self, pipelines: &[Pipeline]) {
+        let Some((first, rest)) = pipelines.split_first() else { return };
+        self.pipeline(first);
+        if !rest.is_empty() {
+            self.perhaps(|walk| rest.iter().for_each(|pipeline| walk.pipeline(pipeline)));
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline) {
+        if let [stage] = &pipeline.stages[..] {
+            return self.stage(stage, Pipes::default());
+        }
+        let last = pipeline.stages.len() - 1;
+        for (at, stage) in pipeline.stages.iter().enumerate() {
+            let pipes = Pipes { reads: at > 0, writes: at < last };
+            self.apart(|walk| walk.stage(stage, pipes));
+        }
+    }
+
+    fn stage(&mut self, stage: &PipelineStage, pipes: Pipes) {
+        if let StageKind::Simple(clause) = &stage.kind {
+            return self.simple(clause, &stage.redirects, pipes);
+        }
+        if !stage.redirects.is_empty() {
+            let redirects = self.redirections(&stage.redirects);
+            self.leaf(Vec::new(), Vec::new(), &LeafStreams { redirects, pipes }, LeafState::Known);
+        }
+        match &stage.kind {
+            StageKind::Simple(_) | StageKind::Nothing => {}
+            StageKind::Group(list) => self.list(list),
+            StageKind::Subshell(list) => self.apart(|walk| walk.list(list)),
+            StageKind::If(lists) => self.perhaps(|walk| {
+                let Some((condition, rest)) = lists.split_first() else { return };
+                walk.list(condition);
+                rest.iter().for_each(|list| walk.perhaps(|walk| walk.list(list)));
+            }),
+            StageKind::Loop(lists) => self.repeated(|walk| lists.iter().for_each(|list| walk.list(list))),
+            StageKind::For { name, words, body } => {
+                words.iter().for_each(|word| drop(self.expand(word)));
+                self.repeated(|walk| {
+                    walk.values.forget(name);
+                    walk.list(body);
+                });
+            }
+            StageKind::Case { subject, arms } => {
+                self.whole(subject);
+                for (patterns, list) in arms {
+                    patterns.iter().for_each(|pattern| drop(self.whole(pattern)));
+                    self.perhaps(|walk| walk.list(list));
+                }
+            }
+            StageKind::Arithmetic { expression, body } => self.repeated(|walk| {
+                walk.arithmetic(&expression.parts);
+                walk.list(body);
+            }),
+            StageKind::Test(words) => words.iter().for_each(|word| drop(self.whole(word))),
+            StageKind::Function { name, body } => self.elsewhere(|walk| {
+                walk.via.push(Via::Function(name.clone()));
+                walk.stage(body, Pipes::default());
+                walk.via.pop();
+            }),
+            StageKind::Coprocess(body) => self.apart(|walk| walk.stage(body, Pipes { reads: true, writes: true })),
+        }
+    }
+
+    fn simple(&mut self, clause: &Clause, redirects: &[Redirect], pipes: Pipes) {
+        let words: Vec<Argument> = clause.words.iter().flat_map(|word| self.expand(word)).collect();
+        let redirects = self.redirections(redirects);
+        if words.is_empty() {
+            clause.assignments.iter().for_each(|value| self.assign(value, Scope::Shell));
+            if !redirects.is_empty() {
+                self.leaf(Vec::new(), Vec::new(), &LeafStreams { redirects, pipes }, LeafState::Known);
+            }
+            return;
+        }
+        let mark = self.values.mark();
+        let told = self.via.len();
+        clause.assignments.iter().for_each(|value| self.assign(value, Scope::Exported));
+        let runs_here = words[0].text().is_some_and(|name| [b"eval".as_slice(), b"source", b"."].contains(&name));
+        let alias = clause.words.first().and_then(ShellWord::bare).and_then(|name| self.alias(name));
+        if let Some((name, code)) = alias {
+            let rest = words[1..].iter().flat_map(|word| [b" ".to_vec(), word.as_code()]);
+            let code = [code].into_iter().chain(rest).collect::<Vec<_>>().concat();
+            self.perhaps(|walk| walk.code(&code, Via::Alias(name)));
+        }
+        self.program(words, &LeafStreams { redirects, pipes });
+        if clause.assignments.is_empty() {
+            return;
+        }
+        self.via.truncate(told);
+        if runs_here { self.values.blur(mark) } else { self.values.restore(mark) }
+    }
+
+    /// The alias of this name, which is hidden while its code is read.
+    fn alias(&self, name: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let is_inside = self.via.iter().any(|via| matches!(via, Via::Alias(inside) if inside == name));
+        let found = self.aliases.iter().rev().find(|(alias, _)| alias == name);
+        found.filter(|_| !is_inside).cloned()
+    }
+
+    /// Sets a variable. One that changes what programs are is told with all that follows.
+    fn assign(&mut self, new: &NewValue, scope: Scope) {
+        let values: Vec<Argument> = new.words.iter().map(|word| self.whole(word)).collect();
+        let value = match (new.kind, values.into_iter().next()) {
+            (ValueKind::Whole, Some(value)) => value,
+            (ValueKind::Appended, Some(value)) => match self.values.get(&new.name) {
+                Some(mut before) => {
+                    before.pieces.extend(value.pieces);
+                    before.joined()
+                }
+                None => unknown(&new.name),
+            },
+            _ => unknown(&new.name),
+        };
+        self.set(&new.name, value, scope);
+    }
+
+    fn set(&mut self, name: &[u8], value: Argument, scope: Scope) {
+        let via = Via::Variable(name.to_vec());
+        if TELLING.contains(&name) && !self.via.contains(&via) {
+            self.via.push(via);
+        }
+        self.values.set(name, value, scope);
+    }
+
+    fn redirections(&mut self, redirects: &[Redirect]) -> Vec<Redirection> {
+        let redirection = |redirect: &Redirect| {
+            let target = match &redirect.target {
+                RedirectTarget::Word(word) => self.whole(word),
+                RedirectTarget::HereDocument(body) => body.get().map(|word| self.whole(word)).unwrap_or_default(),
+            };
+            Redirection { descriptor: redirect.descriptor, kind: redirect.kind, target }
+        };
+        redirects.iter().map(redirection).collect()
+    }
+}
+
+impl Argument {
+    /// The argument with texts that stand next to each other as one.
+    fn joined(self) -> Self {
+        let mut joined = Self::default();
+        for piece in self.pieces {
+            match piece {
+                ArgumentPiece::Text(text) => joined.push_text(&text),
+                hole @ ArgumentPiece::Hole(_) => joined.pieces.push(hole),
+            }
+        }
+        joined
+    }
+
+    /// About the memory that it takes, bytes.
+    fn weight(&self) -> usize {
+        let text = |piece: &ArgumentPiece| match piece {
+            ArgumentPiece::Text(text) => text.len(),
+            ArgumentPiece::Hole(_) => 0,
+        };
+        size_of::<Self>() + self.pieces.iter().map(|piece| size_of::<ArgumentPiece>() + text(piece)).sum::<usize>()
+    }
+
+    /// An argument that another program fills in.
+    fn filled(reach: HoleReach) -> Self {
+        Self::of_hole(HoleKind::Filled, reach)
+    }
+}

@@ -1,0 +1,187 @@
+//! What the shell's own commands change: variables, the directory, aliases.
+
+use super::{LeafStreams, Walk};
+use crate::limits;
+use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, OpaqueReason, Via};
+use crate::script::tree::RedirectKind;
+use crate::script::values::{Scope, has_hole};
+
+impl Walk<'_> {
+    /// Why a builtin makes unknown what runs, if it does.
+    pub(super) fn hides(name: &str, words: &[Argument]) -> Option<OpaqueReason> {
+        let has = |option: &[u8]| words[1..].iter().any(|word| word.text() == Some(option));
+        match name {
+            "hash" if has(b"-p") => Some(OpaqueReason::RenamesPrograms),
+            "enable" if has(b"-f") => Some(OpaqueReason::RenamesPrograms),
+            "source" | "." => {
+                let target = words.get(1)?;
+                let is_process =
+                    matches!(&target.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Process);
+                let is_stream =
+                    target.text().is_some_and(|path| path.starts_with(b"/dev/") || path.starts_with(b"/proc/"));
+                (is_process || is_stream).then_some(OpaqueReason::SourcesStream)
+            }
+            _ => None,
+        }
+    }
+
+    /// Does what a builtin of this name does to what is known.
+    pub(super) fn builtin(&mut self, name: &str, words: &[Argument]) {
+        match name {
+            "cd" | "pushd" => self.change_directory(words),
+            "popd" => self.values.set_directory(None),
+            "export" | "readonly" | "declare" | "typeset" | "local" => self.declare(name, words),
+            "read" | "mapfile" | "readarray" | "getopts" | "unset" | "wait" | "printf" => {
+                self.forget_names(name, words);
+            }
+            "let" => words[1..].iter().for_each(|word| self.forget_arithmetic(&word.with_marks())),
+            "set" | "shift" => self.change_arguments(name, words),
+            "alias" => self.define_aliases(words),
+            "trap" => {
+                if let Some(code) = words.iter().skip(1).find(|word| word.text() != Some(b"--")) {
+                    let code = code.with_marks();
+                    let is_code = words.len() > 2 && !matches!(&code[..], b"" | b"-" | b"-p" | b"-l");
+                    if is_code {
+                        self.elsewhere(|walk| walk.code(&code, Via::Layer(b"trap".to_vec())));
+                    }
+                }
+            }
+            "source" | "." => {
+                // Another text may set anything.
+                self.values.forget_set();
+                self.arguments = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn change_directory(&mut self, words: &[Argument]) {
+        let operands: Vec<&Argument> = words[1..]
+            .iter()
+            .filter(|word| !matches!(word.text(), Some(b"-P" | b"-L" | b"-e" | b"-@" | b"--" | b"-n")))
+            .collect();
+        let target = match &operands[..] {
+            [] => self.values.get(b"HOME"),
+            [target] => match target.text() {
+                Some(b"-") => None,
+                Some(path) if path.first().is_some_and(|first| matches!(first, b'+')) => None,
+                _ => Some((*target).clone()),
+            },
+            _ => None,
+        };
+        let Some(target) = target else { return self.values.set_directory(None) };
+        let is_absolute = match target.pieces.first() {
+            Some(ArgumentPiece::Text(text)) => text.starts_with(b"/"),
+            Some(ArgumentPiece::Hole(hole)) => {
+                matches!(hole.kind, HoleKind::Home(_) | HoleKind::Output(_) | HoleKind::Variable(_))
+            }
+            None => return,
+        };
+        let before = self.values.directory().filter(|_| !is_absolute);
+        let directory = match before {
+            Some(mut before) => {
+                before.push_text(b"/");
+                before.pieces.extend(target.pieces);
+                before.joined()
+            }
+            None => target,
+        };
+        self.values.set_directory(Some(directory));
+    }
+
+    /// `export name=value` and its like.
+    fn declare(&mut self, builtin: &str, words: &[Argument]) {
+        let mut scope = if builtin == "export" { Scope::Exported } else { Scope::Shell };
+        for word in &words[1..] {
+            let Some(ArgumentPiece::Text(text)) = word.pieces.first() else { continue };
+            if let [b'-', letters @ ..] = &text[..] {
+                scope = if letters.contains(&b'x') { Scope::Exported } else { scope };
+                // A reference to another variable, or a value that is reckoned.
+                continue;
+            }
+            let Some(at) = text.iter().position(|byte| *byte == b'=') else {
+                if word.text().is_some() && scope == Scope::Exported {
+                    self.values.export(text);
+                }
+                continue;
+            };
+            let name = text[..at].to_vec();
+            let mut value = Argument::of_text(&text[at + 1..]);
+            value.pieces.extend(word.pieces[1..].iter().cloned());
+            let is_plain = !words[1..].iter().any(|word| matches!(word.text(), Some([b'-', letters @ ..]) if letters.iter().any(|l| b"inaAlu".contains(l))));
+            match name.strip_suffix(b"+") {
+                Some(name) => self.values.forget(name),
+                None if is_plain => self.set(&name, value.joined(), scope),
+                None => self.values.forget(&name),
+            }
+        }
+    }
+
+    /// Builtins that set the variables that they name.
+    fn forget_names(&mut self, builtin: &str, words: &[Argument]) {
+        let is_plain_printf = builtin == "printf" && words.get(1).and_then(Argument::text) != Some(b"-v");
+        if is_plain_printf {
+            return;
+        }
+        if words[1..].iter().any(has_hole) {
+            return self.values.forget_set();
+        }
+        for word in words[1..].iter().filter_map(Argument::text) {
+            if word.first().is_some_and(|first| *first != b'-') {
+                let end = word.iter().position(|byte| *byte == b'[').unwrap_or(word.len());
+                self.values.forget(&word[..end]);
+            }
+        }
+        self.values.forget(b"REPLY");
+    }
+
+    fn change_arguments(&mut self, builtin: &str, words: &[Argument]) {
+        match words.get(1).and_then(Argument::text) {
+            Some(b"--") if builtin == "set" => self.arguments = Some(words[2..].to_vec()),
+            Some(option) if builtin == "set" && matches!(option.first(), Some(b'-' | b'+')) => {
+                let keeps = words[1..].iter().all(|word| word.text().is_some_and(|text| !text.is_empty()));
+                if !keeps || words.len() > 3 {
+                    self.arguments = None;
+                }
+            }
+            None if builtin == "set" && words.len() == 1 => {}
+            None if builtin == "shift" && words.len() == 1 => {
+                if let Some(arguments) = self.arguments.as_mut().filter(|arguments| !arguments.is_empty()) {
+                    arguments.remove(0);
+                }
+            }
+            _ => self.arguments = None,
+        }
+    }
+
+    fn define_aliases(&mut self, words: &[Argument]) {
+        for word in &words[1..] {
+            let bytes = word.with_marks();
+            let Some(at) = bytes.iter().position(|byte| *byte == b'=') else { continue };
+            let name = bytes[..at].to_vec();
+            let code = bytes[at + 1..].to_vec();
+            self.elsewhere(|walk| walk.code(&code, Via::Alias(name.clone())));
+            if self.aliases.len() < limits::SCRIPT_VARIABLES_MAX {
+                self.aliases.push((name, code));
+            }
+        }
+    }
+
+    /// The text that standard input has, if the command has it from the text itself.
+    pub(super) fn given_input(streams: &LeafStreams) -> Option<&Argument> {
+        let own = streams.redirects.iter().rev().find(|redirect| redirect.descriptor == Some(0))?;
+        let is_text = matches!(own.kind, RedirectKind::HereDocument | RedirectKind::HereString);
+        is_text.then_some(&own.target)
+    }
+
+    /// Whether standard input comes from a pipe.
+    pub(super) fn reads_pipe(streams: &LeafStreams) -> bool {
+        let own = streams.redirects.iter().rev().find(|redirect| redirect.descriptor == Some(0));
+        match own {
+            Some(own) => {
+                matches!(&own.target.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Process)
+            }
+            None => streams.pipes.reads,
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Words into arguments: values are put in, words are split, and the code in them becomes leaves.
+
+use super::Walk;
+use crate::script::leaf::{Argument, ArgumentPiece, HOLE_BYTE, HoleKind, HoleReach, OutputOf, Via};
+use crate::script::tree::{Change, Clause, Code, Quoting, ShellWord, StageKind, WordPart};
+
+/// Whether a word may become several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Splitting {
+    Words,
+    Whole,
+}
+
+/// The arguments that a word becomes.
+#[derive(Debug, Default)]
+struct Expanded {
+    done: Vec<Argument>,
+    /// The one that grows; none where nothing has begun it.
+    open: Option<Argument>,
+}
+
+impl Expanded {
+    fn open(&mut self) -> &mut Argument {
+        self.open.get_or_insert_default()
+    }
+
+    fn close(&mut self) {
+        self.done.extend(self.open.take());
+    }
+
+    /// Literal text, in which the sign for holes of code is a hole again.
+    fn text(&mut self, bytes: &[u8]) {
+        let open = self.open();
+        for (at, run) in bytes.split(|byte| *byte == HOLE_BYTE).enumerate() {
+            if at > 0 {
+                open.push_hole(HoleKind::Filled, HoleReach::Words);
+            }
+            if !run.is_empty() {
+                open.push_text(run);
+            }
+        }
+    }
+
+    /// A value that is split at its blanks.
+    fn split(&mut self, value: &[u8]) {
+        let is_blank = |byte: &u8| b" \t\n".contains(byte);
+        for (at, run) in value.split(is_blank).enumerate() {
+            if at > 0 {
+                self.close();
+            }
+            if run.iter().any(|byte| b"*?[".contains(byte)) {
+                self.open().push_hole(HoleKind::Pattern(run.to_vec()), HoleReach::Words);
+            } else if !run.is_empty() {
+                self.text(run);
+            }
+        }
+    }
+
+    fn into_arguments(mut self) -> Vec<Argument> {
+        self.close();
+        self.done
+    }
+}
+
+fn reach_of(quoting: Quoting, splitting: Splitting) -> HoleReach {
+    match (quoting, splitting) {
+        (Quoting::Unquoted, Splitting::Words) => HoleReach::Words,
+        _ => HoleReach::Within,
+    }
+}
+
+impl Walk<'_> {
+    /// The arguments that a word becomes.
+    pub(super) fn expand(&mut self, word: &ShellWord) -> Vec<Argument> {
+        self.expanded(word, Splitting::Words)
+    }
+
+    /// A word that stays one: a value, or the target of a redirection.
+    pub(super) fn whole(&mut self, word: &ShellWord) -> Argument {
+        self.expanded(word, Splitting::Whole).into_iter().next().unwrap_or_default()
+    }
+
+    fn expanded(&mut self, word: &ShellWord, splitting: Splitting) -> Vec<Argument> {
+        let mut made = Expanded::default();
+        for part in &word.parts {
+            match part {
+                WordPart::Literal { bytes, .. } => made.text(bytes),
+                WordPart::Pattern(written) if splitting == Splitting::Whole => made.text(written),
+                WordPart::Pattern(written) => {
+                    made.open().push_hole(HoleKind::Pattern(written.clone()), HoleReach::Words);
+                }
+                WordPart::Tilde(user) => match self.values.get(b"HOME").filter(|_| user.is_empty()) {
+                    Some(home) => home.pieces.into_iter().for_each(|piece| made.open().pieces.push(piece)),
+                    None => made.open().push_hole(HoleKind::Home(user.clone()), HoleReach::Within),
+                },
+                WordPart::Variable { name, quoting, change, inner } => {
+                    self.inner(inner);
+                    let has_list = splitting == Splitting::Words && inner.iter().any(is_list);
+                    let reach = if has_list { HoleReach::Words } else { reach_of(*quoting, splitting) };
+                    self.variable(name, *change, reach, &mut made);
+                }
+                WordPart::Substitution { code, quoting } => {
+                    self.substitution(code, Via::Substitution);
+                    made.open().push_hole(HoleKind::Output(self.output_of(code)), reach_of(*quoting, splitting));
+                }
+                WordPart::Process { code, .. } => {
+                    self.substitution(code, Via::Process);
+                    made.open().push_hole(HoleKind::Process, HoleReach::Within);
+                }
+                WordPart::Arithmetic { inner, quoting } => {
+                    self.arithmetic(inner);
+                    made.open().push_hole(HoleKind::Arithmetic, reach_of(*quoting, splitting));
+                }
+            }
+        }
+        made.into_arguments().into_iter().map(Argument::joined).collect()
+    }
+
+    /// What runs for the parts of `${x…}` behind the name.
+    fn inner(&mut self, parts: &[WordPart]) {
+        if !parts.is_empty() {
+            self.expanded(&ShellWord { parts: parts.to_vec() }, Splitting::Whole);
+        }
+    }
+
+    fn variable(&mut self, name: &[u8], change: Change, reach: HoleReach, made: &mut Expanded) {
+        if change == Change::Variable {
+            self.values.forget(name);
+        }
+        if matches!(name, b"@" | b"*")
+            && change == Change::None
+            && !self.values.is_set(b"IFS")
+            && let Some(arguments) = self.arguments.clone()
+        {
+            return put_arguments(&arguments, name, reach, made);
+        }
+        // Of a list, each element is a word, also in quotes.
+        let reach = if name.ends_with(b"@") || name.ends_with(b"@]") { HoleReach::Words } else { reach };
+        let argument = match name {
+            [digit @ b'1'..=b'9'] => {
+                let at = usize::from(digit - b'1');
+                self.arguments.as_ref().map(|arguments| arguments.get(at).cloned().unwrap_or_default())
+            }
+            _ => self.values.get(name),
+        };
+        let is_split_otherwise = reach == HoleReach::Words && self.values.is_set(b"IFS");
+        let value = argument.filter(|_| change == Change::None && !is_split_otherwise);
+        let Some(value) = value else {
+            return made.open().push_hole(HoleKind::Variable(name.to_vec()), reach);
+        };
+        if reach == HoleReach::Within {
+            made.open();
+        }
+        for piece in value.pieces {
+            match piece {
+                ArgumentPiece::Text(text) if reach == HoleReach::Words => made.split(&text),
+                ArgumentPiece::Text(text) => made.text(&text),
+                ArgumentPiece::Hole(hole) => made.open().push_hole(hole.kind, reach),
+            }
+        }
+    }
+
+    fn substitution(&mut self, code: &Code, via: Via) {
+        self.apart(|walk| {
+            walk.via.push(via);
+            walk.list(&code.list);
+            if let Some(problem) = code.problem {
+                walk.not_read(problem, b"");
+            }
+        });
+    }
+
+    /// Arithmetic: its substitutions run, and its assignments set variables.
+    pub(super) fn arithmetic(&mut self, parts: &[WordPart]) {
+        self.inner(parts);
+        let mut text = Vec::new();
+        for part in parts {
+            match part {
+                WordPart::Literal { bytes, .. } => text.extend_from_slice(bytes),
+                _ => text.push(b' '),
+            }
+        }
+        self.forget_arithmetic(&text);
+    }
+
+    /// Forgets the names in an arithmetic text that may set them.
+    pub(super) fn forget_arithmetic(&mut self, text: &[u8]) {
+        if !text.iter().any(|byte| b"=+-".contains(byte)) {
+            return;
+        }
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        for name in text.split(|byte| !is_part(byte)) {
+            if name.first().is_some_and(|first| !first.is_ascii_digit()) {
+                self.values.forget(name);
+            }
+        }
+    }
+
+    /// What kind of text the code of a substitution prints.
+    fn output_of(&self, code: &Code) -> OutputOf {
+        let [item] = &code.list[..] else { return OutputOf::Other };
+        let [pipeline] = &item.pipelines[..] else { return OutputOf::Other };
+        let [stage] = &pipeline.stages[..] else { return OutputOf::Other };
+        let StageKind::Simple(Clause { words, .. }) = &stage.kind else { return OutputOf::Other };
+        let known: Vec<Option<Vec<u8>>> = words.iter().map(ShellWord::literal).collect();
+        let known: Vec<Option<&[u8]>> = known.iter().map(Option::as_deref).collect();
+        match &known[..] {
+            [Some(b"mktemp"), ..] => OutputOf::Mktemp,
+            [Some(b"pwd")] | [Some(b"pwd"), Some(b"-P" | b"-L")] => OutputOf::Pwd,
+            [Some(b"git"), Some(b"rev-parse"), Some(b"--show-toplevel")] => OutputOf::GitTop,
+            [Some(b"dirname"), None] if is_own_name(&words[1]) => OutputOf::ScriptFolder,
+            [Some(b"dirname"), Some(b"--"), None] if is_own_name(&words[2]) => OutputOf::ScriptFolder,
+            _ => OutputOf::Other,
+        }
+    }
+}
+
+/// Puts the arguments of the text where it names them all: `"$*"` is one word, `"$@"` one for each.
+fn put_arguments(arguments: &[Argument], name: &[u8], reach: HoleReach, made: &mut Expanded) {
+    for (at, argument) in arguments.iter().enumerate() {
+        match (at, name) {
+            (0, _) => {}
+            (_, b"*") if reach == HoleReach::Within => made.text(b" "),
+            _ => made.close(),
+        }
+        for piece in &argument.pieces {
+            match piece {
+                ArgumentPiece::Text(text) if reach == HoleReach::Words => made.split(text),
+                piece => made.open().pieces.push(piece.clone()),
+            }
+        }
+        if argument.pieces.is_empty() && reach == HoleReach::Within {
+            made.open();
+        }
+    }
+}
+
+/// Whether a part of a word is a list of words.
+fn is_list(part: &WordPart) -> bool {
+    match part {
+        WordPart::Variable { name, inner, .. } => {
+            name.ends_with(b"@") || name.ends_with(b"@]") || inner.iter().any(is_list)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a word is `$0` or `${BASH_SOURCE[0]}`.
+fn is_own_name(word: &ShellWord) -> bool {
+    matches!(&word.parts[..], [WordPart::Variable { name, .. }] if matches!(&name[..], b"0" | b"BASH_SOURCE"))
+}

@@ -1,0 +1,348 @@
+//! Programs that run others, in their arguments or on their input.
+
+use super::{LeafStreams, Walk};
+use crate::limits;
+use crate::script::leaf::{
+    Argument, ArgumentPiece, HoleKind, HoleReach, LeafState, OpaqueReason, Pipes, Redirection, Via,
+};
+use crate::script::programs::{self, ShellReads, WrapperRuns};
+use crate::script::tree::{Problem, RedirectKind};
+
+/// Whose variables code sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sees {
+    /// A child sees what is exported.
+    Exported,
+    /// Another machine or a remote shell sees nothing.
+    Nothing,
+}
+
+/// Programs that run the value of an option as code: the name, the option's letter, its long form.
+const CODE_OPTIONS: [(&str, u8, &[u8]); 9] = [
+    ("su", b'c', b"--command"),
+    ("runuser", b'c', b"--command"),
+    ("script", b'c', b"--command"),
+    ("flock", b'c', b"--command"),
+    ("sg", b'c', b"--command"),
+    ("env", b'S', b"--split-string"),
+    ("nix-shell", 0, b"--run"),
+    ("npx", b'c', b"--call"),
+    ("xterm", b'e', b"-e"),
+];
+
+/// The options of `find` and `fd` behind which a program stands.
+const EXECUTING: [&[u8]; 8] = [b"-exec", b"-execdir", b"-ok", b"-okdir", b"-x", b"--exec", b"-X", b"--exec-batch"];
+
+/// Interpreters of other languages, and the letters of the options that have code.
+const INTERPRETERS: [(&str, &str); 15] = [
+    ("python", "c"),
+    ("pypy", "c"),
+    ("node", "ep"),
+    ("nodejs", "ep"),
+    ("bun", "ep"),
+    ("deno", ""),
+    ("tsx", "ep"),
+    ("perl", "eE"),
+    ("ruby", "e"),
+    ("php", "rBRE"),
+    ("lua", "e"),
+    ("Rscript", "e"),
+    ("osascript", "e"),
+    ("tclsh", ""),
+    ("expect", "c"),
+];
+
+impl Walk<'_> {
+    /// A program with its arguments, and all that it runs.
+    pub(super) fn program(&mut self, words: Vec<Argument>, streams: &LeafStreams) {
+        let Some(first) = words.first() else { return };
+        let Some(path) = first.text().map(<[u8]>::to_vec) else {
+            let state = LeafState::Opaque(OpaqueReason::Program);
+            return self.leaf(Vec::new(), words, streams, state);
+        };
+        let name = String::from_utf8_lossy(programs::base_name(&path)).into_owned();
+        let state = self.state(&name, &words, streams);
+        self.leaf(path, words[1..].to_vec(), streams, state);
+        if self.is_full() {
+            return;
+        }
+        if self.layers > limits::SCRIPT_LAYERS_MAX || self.via.len() > limits::SCRIPT_VIA_MAX {
+            let is_layer = programs::inner(&name, &known(&words)).is_some() || programs::is_shell(&name);
+            if is_layer || name == "eval" {
+                self.not_read(Problem::TooDeep, b"");
+            }
+            return;
+        }
+        match name.as_str() {
+            "eval" => {
+                let begin = 1 + usize::from(words.get(1).and_then(Argument::text) == Some(b"--"));
+                let code = joined(&words[begin.min(words.len())..]);
+                self.code(&code, Via::Layer(b"eval".to_vec()));
+            }
+            "find" | "fd" | "fdfind" => self.executing(&name, &words),
+            "git" => self.git(&words),
+            _ if programs::is_readable_shell(&name) => self.shell(&name, words, streams),
+            _ => {
+                self.builtin(&name, &words);
+                self.wrapped(&name, &words, streams);
+            }
+        }
+    }
+
+    /// How well the program itself is known.
+    fn state(&self, name: &str, words: &[Argument], streams: &LeafStreams) -> LeafState {
+        if let Some(reason) = Self::hides(name, words) {
+            return LeafState::Opaque(reason);
+        }
+        if programs::is_shell(name) {
+            let is_other = !programs::is_readable_shell(name) && words.len() > 1;
+            return if is_other { LeafState::Opaque(OpaqueReason::OtherShell) } else { LeafState::Known };
+        }
+        if is_foreign(name, words, streams) { LeafState::Foreign } else { LeafState::Known }
+    }
+
+    /// Code for a shell of its own.
+    fn child_code(&mut self, code: &[u8], layer: Vec<u8>, arguments: Vec<Argument>, sees: Sees) {
+        self.apart(|walk| {
+            walk.arguments = Some(arguments);
+            match sees {
+                Sees::Exported => {
+                    walk.values.hide_unexported();
+                    walk.code(code, Via::Layer(layer));
+                }
+                Sees::Nothing => walk.elsewhere(|walk| walk.code(code, Via::Layer(layer))),
+            }
+        });
+    }
+
+    /// A shell: `-c` with code, or what it reads from standard input.
+    fn shell(&mut self, name: &str, words: Vec<Argument>, streams: &LeafStreams) {
+        match programs::shell_reads(&known(&words)) {
+            ShellReads::Code(at) => {
+                let code = words[at].with_marks();
+                let arguments = words.get(at + 2..).unwrap_or_default().to_vec();
+                self.child_code(&code, format!("{name} -c").into_bytes(), arguments, Sees::Exported);
+            }
+            ShellReads::Script(at) => {
+                let is_process = |piece: &ArgumentPiece| matches!(piece, ArgumentPiece::Hole(hole) if hole.kind == HoleKind::Process);
+                if words[at].pieces.iter().any(is_process) {
+                    self.opaque(OpaqueReason::SourcesStream, Vec::new());
+                } else if words[at].text().is_some_and(|path| path.starts_with(b"/dev/") || path.starts_with(b"/proc/"))
+                {
+                    self.shell_input(name, streams, Sees::Exported);
+                }
+            }
+            ShellReads::Input => self.shell_input(name, streams, Sees::Exported),
+        }
+    }
+
+    /// A shell, here or elsewhere, that reads its commands from standard input.
+    fn shell_input(&mut self, name: &str, streams: &LeafStreams, sees: Sees) {
+        if let Some(code) = Self::given_input(streams) {
+            let code = code.with_marks();
+            self.child_code(&code, name.as_bytes().to_vec(), Vec::new(), sees);
+        } else if Self::reads_pipe(streams) {
+            self.opaque(OpaqueReason::ShellReadsPipe, Vec::new());
+        }
+    }
+
+    /// What stands behind a wrapper's own words.
+    fn wrapped(&mut self, name: &str, words: &[Argument], streams: &LeafStreams) {
+        if let Some(code) = option_code(name, words) {
+            return self.child_code(&code, name.as_bytes().to_vec(), Vec::new(), Sees::Exported);
+        }
+        if name == "su" {
+            return self.shell_input(name, streams, Sees::Exported);
+        }
+        if let Some(shell) = words[1..].iter().position(|word| matches!(word.text(), Some(b"-s" | b"-i" | b"--login")))
+            && name == "sudo"
+            && shell + 2 >= words.len()
+        {
+            return self.shell_input(name, streams, Sees::Exported);
+        }
+        let Some(inner) = programs::inner(name, &known(words)) else { return };
+        let Some(inner) = inner else {
+            if name == "ssh" {
+                self.shell_input(name, streams, Sees::Nothing);
+            }
+            return;
+        };
+        let layer = layer_name(name, words);
+        let mut rest = words[inner.at..].to_vec();
+        match inner.runs {
+            WrapperRuns::Code => {
+                if name == "parallel" {
+                    rest.push(Argument::filled(HoleReach::Words));
+                }
+                let sees = if name == "ssh" { Sees::Nothing } else { Sees::Exported };
+                self.child_code(&joined(&rest), layer, Vec::new(), sees);
+            }
+            WrapperRuns::Extended => {
+                rest.push(Argument::filled(HoleReach::Words));
+                let pipes = Pipes::default();
+                self.behind(layer, rest, &LeafStreams { redirects: Vec::new(), pipes });
+            }
+            WrapperRuns::Program | WrapperRuns::Assigned => {
+                let own = ["command", "builtin", "exec"].contains(&name);
+                let told = self.via.len();
+                for word in &words[1..inner.at] {
+                    self.tell_assignment(word);
+                }
+                let inherited = LeafStreams { redirects: input_only(streams), pipes: streams.pipes };
+                if own {
+                    self.behind(layer, rest, &inherited)
+                } else {
+                    self.apart(|walk| walk.behind(layer, rest, &inherited))
+                }
+                self.via.truncate(told);
+            }
+        }
+    }
+
+    /// `env PATH=… program` is told as `PATH=… program` is.
+    fn tell_assignment(&mut self, word: &Argument) {
+        if let Some(ArgumentPiece::Text(text)) = word.pieces.first()
+            && let Some(at) = text.iter().position(|byte| *byte == b'=')
+            && super::TELLING.contains(&&text[..at])
+        {
+            self.via.push(Via::Variable(text[..at].to_vec()));
+        }
+    }
+
+    /// A program behind a layer.
+    fn behind(&mut self, layer: Vec<u8>, words: Vec<Argument>, streams: &LeafStreams) {
+        let told = self.via.len();
+        self.via.push(Via::Layer(layer));
+        self.program(words, streams);
+        self.via.truncate(told);
+    }
+
+    /// `find -exec program … ;`, each of them.
+    fn executing(&mut self, name: &str, words: &[Argument]) {
+        let mut at = 1;
+        while at < words.len() {
+            let is_executing = words[at].text().is_some_and(|word| EXECUTING.contains(&word));
+            at += 1;
+            if !is_executing {
+                continue;
+            }
+            let is_end = |word: &Argument| matches!(word.text(), Some(b";" | b"+")) && name == "find";
+            let length = words[at..].iter().position(is_end).unwrap_or(words.len() - at);
+            let filled = |word: &Argument| match word.text() {
+                Some(b"{}") => Argument::filled(HoleReach::Within),
+                _ => word.clone(),
+            };
+            let mut program: Vec<Argument> = words[at..at + length].iter().map(filled).collect();
+            if name != "find" && !program.is_empty() {
+                program.push(Argument::filled(HoleReach::Words));
+            }
+            let layer = [name.as_bytes(), b" ", &words[at - 1].shown()].concat();
+            self.apart(|walk| walk.behind(layer, program, &LeafStreams::default()));
+            at += length;
+        }
+    }
+
+    /// The code that git runs: aliases that are given with it, and the commands of `rebase --exec` and its like.
+    fn git(&mut self, words: &[Argument]) {
+        let mut before: &[u8] = b"";
+        for word in &words[1..] {
+            let bytes = word.with_marks();
+            let value = |prefix: &[u8]| bytes.strip_prefix(prefix).map(<[u8]>::to_vec);
+            let alias = bytes.iter().position(|byte| *byte == b'=').filter(|_| before == b"-c");
+            let code = match alias {
+                Some(at) if bytes[at + 1..].starts_with(b"!") => Some(bytes[at + 2..].to_vec()),
+                _ if matches!(before, b"--exec" | b"-x" | b"foreach" | b"--tree-filter" | b"--index-filter") => {
+                    Some(bytes.clone())
+                }
+                _ => value(b"--exec="),
+            };
+            if let Some(code) = code {
+                self.child_code(&code, b"git".to_vec(), Vec::new(), Sees::Exported);
+            }
+            before = word.text().unwrap_or_default();
+        }
+        let bisects = words.iter().position(|word| word.text() == Some(b"bisect"));
+        if let Some(at) = bisects
+            && words.get(at + 1).and_then(Argument::text) == Some(b"run")
+        {
+            self.apart(|walk| {
+                walk.behind(b"git bisect run".to_vec(), words[at + 2..].to_vec(), &LeafStreams::default())
+            });
+        }
+    }
+}
+
+/// Each word's bytes, where they are known.
+fn known(words: &[Argument]) -> Vec<Option<Vec<u8>>> {
+    words.iter().map(|word| word.text().map(<[u8]>::to_vec)).collect()
+}
+
+/// Words as one text of code.
+fn joined(words: &[Argument]) -> Vec<u8> {
+    words.iter().map(Argument::with_marks).collect::<Vec<_>>().join(&b' ')
+}
+
+/// `docker exec` for `docker`, whose second word is part of its name.
+fn layer_name(name: &str, words: &[Argument]) -> Vec<u8> {
+    let is_plain = programs::is_plain_wrapper(name);
+    match words.get(1).and_then(Argument::text) {
+        Some(verb) if !is_plain => [name.as_bytes(), b" ", verb].concat(),
+        _ => name.as_bytes().to_vec(),
+    }
+}
+
+/// What a program behind a layer has of its redirections: standard input, which it reads itself.
+fn input_only(streams: &LeafStreams) -> Vec<Redirection> {
+    streams.redirects.iter().filter(|redirect| redirect.descriptor == Some(0)).cloned().collect()
+}
+
+/// The code that is the value of an option.
+fn option_code(name: &str, words: &[Argument]) -> Option<Vec<u8>> {
+    let (_, letter, long) = CODE_OPTIONS.iter().find(|(program, ..)| *program == name)?;
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let bytes = word.with_marks();
+        let is_letters = bytes.starts_with(b"-") && !bytes.starts_with(b"--") && *letter != 0;
+        if bytes == *long || (is_letters && bytes.last() == Some(letter)) {
+            return words.get(at + 1).map(Argument::with_marks);
+        }
+        if let Some(code) = bytes.strip_prefix(*long).and_then(|rest| rest.strip_prefix(b"=")) {
+            return Some(code.to_vec());
+        }
+        if is_letters && bytes.get(1) == Some(letter) {
+            return Some(bytes[2..].to_vec());
+        }
+        if !bytes.starts_with(b"-") && name == "env" {
+            return None;
+        }
+    }
+    None
+}
+
+/// Whether a program runs code of another language: in an option, or on its input.
+fn is_foreign(name: &str, words: &[Argument], streams: &LeafStreams) -> bool {
+    if matches!(name, "awk" | "gawk" | "mawk" | "nawk") {
+        let runs: [&[u8]; 6] = [b"system(", b"| \"", b"|\"", b"|&", b"| getline", b"|getline"];
+        let has = |text: &[u8]| runs.iter().any(|part| text.windows(part.len()).any(|window| window == *part));
+        return words[1..].iter().any(|word| has(&word.with_marks()));
+    }
+    let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let Some((_, letters)) = INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == base) else { return false };
+    let has_code = |word: &[u8]| {
+        let is_long = matches!(word, b"--eval" | b"--print" | b"eval") || word.starts_with(b"--eval=");
+        let is_short = word.len() > 1 && word[0] == b'-' && word[1] != b'-';
+        is_long || (is_short && word[1..].iter().any(|letter| letters.as_bytes().contains(letter)))
+    };
+    let mut operands =
+        words[1..].iter().filter(|word| !word.text().is_some_and(|text| text.len() > 1 && text[0] == b'-'));
+    let operand = operands.next().and_then(Argument::text);
+    let is_fed = streams.pipes.reads
+        || streams.redirects.iter().any(|redirect| {
+            redirect.descriptor == Some(0)
+                && redirect.kind != RedirectKind::Duplicate
+                && redirect.target.text() != Some(b"/dev/null")
+        });
+    let reads_input = matches!(operand, Some(b"-" | b"/dev/stdin")) || (operand.is_none() && is_fed);
+    let first_options =
+        words[1..].iter().take_while(|word| word.text().is_none_or(|text| text.starts_with(b"-") || text == b"eval"));
+    reads_input || first_options.filter_map(Argument::text).any(has_code)
+}

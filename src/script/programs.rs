@@ -1,0 +1,291 @@
+//! What is known of programs by their names: filters, wrappers, shells, interpreters.
+
+/// What a word list is asked: each word's bytes, where they are known.
+pub(super) type Known = [Option<Vec<u8>>];
+
+/// The folders whose programs are those that their names say.
+const SYSTEM_FOLDERS: [&[u8]; 6] =
+    [b"/bin", b"/sbin", b"/usr/bin", b"/usr/sbin", b"/usr/local/bin", b"/opt/homebrew/bin"];
+
+/// The last part of a path.
+pub(super) fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// The name by which a program is known: of a path only where its folder is the system's.
+pub(super) fn known_name(path: &[u8]) -> Option<&str> {
+    let name = base_name(path);
+    let folder = &path[..path.len() - name.len()];
+    let is_known = folder.is_empty() || SYSTEM_FOLDERS.contains(&folder.strip_suffix(b"/").unwrap_or(folder));
+    if is_known { std::str::from_utf8(name).ok() } else { None }
+}
+
+/// Programs that read standard input as data, builtins that ask nobody, and tools that read nothing at all.
+const FILTERS: &str = " cat head tail grep egrep fgrep zgrep rg sed awk gawk mawk sort uniq wc tr cut jq tee less column nl \
+    diff cmp xxd od hexdump strings base32 base64 gzip gunzip zcat bzip2 bunzip2 xz unxz xzcat zstd tar cpio xargs split tac \
+    rev paste join comm fold fmt expand unexpand iconv sum \
+    read mapfile readarray echo printf true false : test [ cd pushd popd dirs pwd export unset set shift local declare \
+    typeset readonly return exit break continue wait kill umask alias unalias hash type let jobs disown shopt ulimit getopts \
+    ls mkdir basename dirname date sleep stat readlink realpath touch seq which ";
+
+/// Programs that never read an answer from standard input: they ask at the terminal alone.
+const ASK_ELSEWHERE: &str = " ssh scp sftp rsync ssh-copy-id sudo doas git gpg gpg2 ";
+
+fn is_listed(name: &str, list: &str) -> bool {
+    !name.is_empty() && list.split(' ').any(|listed| listed == name)
+}
+
+pub(super) fn is_filter(name: &str) -> bool {
+    is_listed(name, FILTERS) || (name.len() > 3 && name.ends_with("sum"))
+}
+
+pub(super) fn asks_elsewhere(name: &str) -> bool {
+    is_listed(name, ASK_ELSEWHERE)
+}
+
+pub(super) fn is_shell(name: &str) -> bool {
+    is_listed(name, " sh bash dash zsh ksh mksh ash rbash fish csh tcsh ")
+}
+
+/// The shells whose code is read as bash's.
+pub(super) fn is_readable_shell(name: &str) -> bool {
+    is_shell(name) && !is_listed(name, " fish csh tcsh ")
+}
+
+/// How a wrapper's own words are told from those of the program that it runs.
+#[derive(Debug)]
+pub(super) struct Wrapper {
+    name: &'static str,
+    /// The letters of options whose value stands in the next word.
+    letters: &'static str,
+    /// The long options whose value stands in the next word, without their dashes.
+    long: &'static str,
+    /// Words before the program: a time limit, a host, a file.
+    operands: usize,
+    /// What the rest is.
+    pub(super) runs: WrapperRuns,
+}
+
+/// What stands behind a wrapper's own words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WrapperRuns {
+    /// A program with its arguments.
+    Program,
+    /// The same, with assignments in front.
+    Assigned,
+    /// The same, with arguments that come at the end and are not known.
+    Extended,
+    /// Words that are joined to code, for a shell here or elsewhere.
+    Code,
+}
+
+const fn wrapper(
+    name: &'static str,
+    letters: &'static str,
+    long: &'static str,
+    operands: usize,
+    runs: WrapperRuns,
+) -> Wrapper {
+    Wrapper { name, letters, long, operands, runs }
+}
+
+const WRAPPERS: [Wrapper; 46] = [
+    wrapper("env", "uCS", " unset chdir split-string ", 0, WrapperRuns::Assigned),
+    wrapper(
+        "sudo",
+        "ughpCrtTUDRa",
+        " user group host prompt chdir chroot close-from role type other-user ",
+        0,
+        WrapperRuns::Assigned,
+    ),
+    wrapper("doas", "uCa", "", 0, WrapperRuns::Program),
+    wrapper("pkexec", "", " user ", 0, WrapperRuns::Program),
+    wrapper("runuser", "ugGwc", " user group supp-group ", 0, WrapperRuns::Program),
+    wrapper("command", "", "", 0, WrapperRuns::Program),
+    wrapper("builtin", "", "", 0, WrapperRuns::Program),
+    wrapper("exec", "a", "", 0, WrapperRuns::Program),
+    wrapper("nohup", "", "", 0, WrapperRuns::Program),
+    wrapper("nice", "n", " adjustment ", 0, WrapperRuns::Program),
+    wrapper("ionice", "cnpPu", " class classdata ", 0, WrapperRuns::Program),
+    wrapper("chrt", "TPD", "", 1, WrapperRuns::Program),
+    wrapper("taskset", "", "", 1, WrapperRuns::Program),
+    wrapper("timeout", "sk", " signal kill-after ", 1, WrapperRuns::Program),
+    wrapper("gtimeout", "sk", " signal kill-after ", 1, WrapperRuns::Program),
+    wrapper("stdbuf", "ioe", " input output error ", 0, WrapperRuns::Program),
+    wrapper("setsid", "", "", 0, WrapperRuns::Program),
+    wrapper("setpriv", "", "", 0, WrapperRuns::Program),
+    wrapper("time", "fo", " format output ", 0, WrapperRuns::Program),
+    wrapper("strace", "eopsuabIOSPX", "", 0, WrapperRuns::Program),
+    wrapper("ltrace", "eopsuanl", "", 0, WrapperRuns::Program),
+    wrapper("valgrind", "", "", 0, WrapperRuns::Program),
+    wrapper("busybox", "", "", 0, WrapperRuns::Program),
+    wrapper("toybox", "", "", 0, WrapperRuns::Program),
+    wrapper("chroot", "", "", 1, WrapperRuns::Program),
+    wrapper("unshare", "RSGw", " root wd ", 0, WrapperRuns::Program),
+    wrapper("nsenter", "tSGW", " target ", 0, WrapperRuns::Program),
+    wrapper("systemd-run", "upEMHpG", " unit property setenv machine host slice uid gid ", 0, WrapperRuns::Program),
+    wrapper("flock", "wE", " timeout wait conflict-exit-code ", 1, WrapperRuns::Program),
+    wrapper("unbuffer", "", "", 0, WrapperRuns::Program),
+    wrapper("dbus-run-session", "", "", 0, WrapperRuns::Program),
+    wrapper("xvfb-run", "ensfpw", "", 0, WrapperRuns::Program),
+    wrapper("proxychains4", "f", "", 0, WrapperRuns::Program),
+    wrapper("firejail", "", "", 0, WrapperRuns::Program),
+    wrapper("bwrap", "", "", 0, WrapperRuns::Program),
+    wrapper("fakeroot", "", "", 0, WrapperRuns::Program),
+    wrapper("caffeinate", "tw", "", 0, WrapperRuns::Program),
+    wrapper("noglob", "", "", 0, WrapperRuns::Program),
+    wrapper("nocorrect", "", "", 0, WrapperRuns::Program),
+    wrapper(
+        "xargs",
+        "IEnPLsdaJR",
+        " max-args max-procs delimiter arg-file max-lines max-chars replace ",
+        0,
+        WrapperRuns::Extended,
+    ),
+    wrapper(
+        "parallel",
+        "jNISaC",
+        " jobs colsep results sshlogin joblog tmpdir workdir arg-file delay timeout retries ",
+        0,
+        WrapperRuns::Code,
+    ),
+    wrapper("watch", "nq", " interval equexit ", 0, WrapperRuns::Code),
+    wrapper("ssh", "bcDEeFIiJLlmOopQRSWw", "", 1, WrapperRuns::Code),
+    wrapper("hyperfine", "wmMrLS", " warmup runs shell ", 0, WrapperRuns::Code),
+    wrapper("entr", "", "", 0, WrapperRuns::Program),
+    wrapper("script", "cEIOBTmo", " command ", 0, WrapperRuns::Code),
+];
+
+/// Programs whose first words lead to a program: `docker exec NAME`, `uv run`.
+const VERB_WRAPPERS: [(&str, &str, Wrapper); 17] = [
+    ("docker", "exec", wrapper("", "euw", " env user workdir env-file detach-keys ", 1, WrapperRuns::Program)),
+    ("docker", "run", wrapper("", DOCKER_LETTERS, DOCKER_LONG, 1, WrapperRuns::Program)),
+    ("podman", "exec", wrapper("", "euw", " env user workdir ", 1, WrapperRuns::Program)),
+    ("podman", "run", wrapper("", DOCKER_LETTERS, DOCKER_LONG, 1, WrapperRuns::Program)),
+    ("kubectl", "exec", wrapper("", "nc", " namespace container context ", 1, WrapperRuns::Program)),
+    ("uv", "run", wrapper("", "p", " with python directory project extra group ", 0, WrapperRuns::Program)),
+    ("poetry", "run", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("pipenv", "run", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("pdm", "run", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("bundle", "exec", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("direnv", "exec", wrapper("", "", "", 1, WrapperRuns::Program)),
+    ("mise", "exec", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("conda", "run", wrapper("", "np", " name prefix ", 0, WrapperRuns::Program)),
+    ("pnpm", "exec", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("yarn", "exec", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("npm", "exec", wrapper("", "", " package ", 0, WrapperRuns::Program)),
+    ("op", "run", wrapper("", "", " env-file account ", 0, WrapperRuns::Program)),
+];
+
+const DOCKER_LETTERS: &str = "aceghlmpuvw";
+const DOCKER_LONG: &str = " name volume env env-file publish user workdir network entrypoint mount label memory cpus platform \
+    hostname add-host device restart ";
+
+/// What a wrapper runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Inner {
+    /// Where the program or the code begins.
+    pub(super) at: usize,
+    pub(super) runs: WrapperRuns,
+}
+
+/// What these words run, if the first is a wrapper of this name. `None` inside says that a word of its own is not known.
+pub(super) fn inner(name: &str, words: &Known) -> Option<Option<Inner>> {
+    let plain = WRAPPERS.iter().find(|wrapper| wrapper.name == name).map(|wrapper| (wrapper, 1));
+    let (wrapper, begin) = plain.or_else(|| {
+        let verb = words.get(1)?.as_deref()?;
+        let found = VERB_WRAPPERS.iter().find(|(program, word, _)| *program == name && word.as_bytes() == verb)?;
+        Some((&found.2, 2))
+    })?;
+    Some(wrapper.inner(words, begin))
+}
+
+/// Whether a program of this name always runs another one.
+pub(super) fn is_plain_wrapper(name: &str) -> bool {
+    WRAPPERS.iter().any(|wrapper| wrapper.name == name)
+}
+
+impl Wrapper {
+    fn inner(&self, words: &Known, begin: usize) -> Option<Inner> {
+        let mut at = begin;
+        let mut operands = self.operands;
+        let mut takes_options = true;
+        while let Some(word) = words.get(at) {
+            let Some(word) = word.as_deref() else {
+                // A host or a limit that is not known is still one word.
+                if operands == 0 {
+                    break;
+                }
+                operands -= 1;
+                at += 1;
+                continue;
+            };
+            let is_assignment = self.runs == WrapperRuns::Assigned && word.contains(&b'=') && !word.starts_with(b"=");
+            if takes_options && word == b"--" {
+                takes_options = operands > 0;
+                at += 1;
+            } else if takes_options && word.len() > 1 && word[0] == b'-' {
+                at += 1 + usize::from(self.takes_next(word));
+            } else if operands > 0 {
+                operands -= 1;
+                at += 1;
+                takes_options &= self.name == "ssh";
+            } else if is_assignment {
+                at += 1;
+            } else {
+                break;
+            }
+        }
+        if at < words.len() { Some(Inner { at, runs: self.runs }) } else { None }
+    }
+
+    /// Whether the value of this option is the next word.
+    fn takes_next(&self, option: &[u8]) -> bool {
+        if let Some(long) = option.strip_prefix(b"--") {
+            return std::str::from_utf8(long).is_ok_and(|long| is_listed(long, self.long));
+        }
+        let letters = &option[1..];
+        let first = letters.iter().position(|letter| self.letters.as_bytes().contains(letter));
+        first.is_some_and(|at| at + 1 == letters.len())
+    }
+}
+
+/// What stands behind a shell's options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ShellReads {
+    /// The code of `-c`, at this place.
+    Code(usize),
+    /// A script's name, at this place.
+    Script(usize),
+    /// Nothing, so it reads standard input.
+    Input,
+}
+
+/// What a shell reads its commands from.
+pub(super) fn shell_reads(words: &Known) -> ShellReads {
+    let mut at = 1;
+    let mut has_code = false;
+    let mut reads_input = false;
+    while let Some(Some(word)) = words.get(at) {
+        if word == b"--" || word == b"-" {
+            at += 1;
+            break;
+        }
+        let is_letters = matches!(word.first(), Some(b'-' | b'+')) && !word.starts_with(b"--");
+        if !is_letters && !word.starts_with(b"--") {
+            break;
+        }
+        has_code |= is_letters && word[0] == b'-' && word.contains(&b'c');
+        reads_input |= is_letters && word[0] == b'-' && word.contains(&b's');
+        let is_long_with_value = word == b"--rcfile" || word == b"--init-file";
+        let takes_next = is_long_with_value || (is_letters && matches!(word.last(), Some(b'o' | b'O')));
+        at += 1 + usize::from(takes_next);
+    }
+    if has_code && at < words.len() {
+        ShellReads::Code(at)
+    } else if !reads_input && at < words.len() {
+        ShellReads::Script(at)
+    } else {
+        ShellReads::Input
+    }
+}

@@ -1,0 +1,336 @@
+//! A text into its syntax tree, by bash's grammar.
+//!
+//! Units are read one after the other, as bash does it: a line with all that belongs to its last command. What stands
+//! before an error has run by the time bash finds the error. Invariants: the time is linear, since nothing is read twice
+//! except arithmetic, once for each level of depth; recursion ends at [`limits::SCRIPT_DEPTH_MAX`], and memory at
+//! [`limits::SCRIPT_PARTS_MAX`]. A backslash with a newline behind it is skipped wherever bash skips it.
+
+mod compound;
+mod conditions;
+mod cursor;
+mod expansions;
+mod redirects;
+mod words;
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use super::tree::{AndOr, Clause, List, Pipeline, PipelineStage, Problem, Redirect, ShellWord, StageKind};
+use crate::limits;
+
+/// Something that was read, or why not.
+type ReadStep<T> = Result<T, Problem>;
+
+/// What is left of the bounds, and how much work was done.
+#[derive(Debug)]
+pub(super) struct ReadingBudget {
+    parts_left: usize,
+    bytes_left: usize,
+    /// Bytes looked at.
+    pub(super) steps: u64,
+}
+
+impl Default for ReadingBudget {
+    fn default() -> Self {
+        Self { parts_left: limits::SCRIPT_PARTS_MAX, bytes_left: limits::SCRIPT_BYTES_MAX, steps: 0 }
+    }
+}
+
+impl ReadingBudget {
+    /// The budget of a reader for whom others wait.
+    pub(super) fn short() -> Self {
+        Self { parts_left: limits::FED_PARTS_MAX, bytes_left: limits::FED_BYTES_MAX, steps: 0 }
+    }
+
+    /// Counts code that is about to be read.
+    pub(super) fn take_code(&mut self, bytes: usize) -> ReadStep<()> {
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(Problem::TooLong)?;
+        Ok(())
+    }
+}
+
+/// A text that is being read.
+#[derive(Debug)]
+pub(super) struct ShellText<'a> {
+    text: &'a [u8],
+    at: usize,
+    depth: u32,
+    pub(super) budget: ReadingBudget,
+    /// Here-documents whose lines come behind the next newline.
+    pending: Vec<PendingDocument>,
+    /// Whether a `)` behind a here-document's last word ends `$(…)`.
+    in_substitution: bool,
+    /// Whether `@(…)` and its like are patterns, and whether they are from the next unit on.
+    patterns: bool,
+    next_patterns: bool,
+}
+
+/// A here-document that has begun.
+#[derive(Debug)]
+struct PendingDocument {
+    end: Vec<u8>,
+    /// A quoted end word: nothing in the lines is expanded.
+    is_quoted: bool,
+    /// `<<-`.
+    strips_tabs: bool,
+    body: Rc<OnceCell<ShellWord>>,
+}
+
+/// What may begin a command or end a list.
+const KEYWORDS: [&str; 22] = [
+    "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "{", "}", "!",
+    "[[", "function", "time", "coproc", "in", "]]",
+];
+/// The keywords that end a list.
+const CLOSING: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
+/// The builtins whose arguments may be assignments of arrays.
+const DECLARING: [&[u8]; 7] = [b"declare", b"typeset", b"local", b"export", b"readonly", b"alias", b"let"];
+
+impl<'a> ShellText<'a> {
+    pub(super) fn new(text: &'a [u8], depth: u32, budget: ReadingBudget) -> Self {
+        let pending = Vec::new();
+        let in_substitution = false;
+        let patterns = false;
+        let next_patterns = false;
+        Self { text, at: 0, depth, budget, pending, in_substitution, patterns, next_patterns }
+    }
+
+    /// Where the next unit begins.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The next unit; `None` at the end.
+    pub(super) fn unit(&mut self) -> ReadStep<Option<List>> {
+        self.newlines()?;
+        let mut list = List::new();
+        loop {
+            match self.peek() {
+                None => break,
+                Some(b'\n') => {
+                    self.newline()?;
+                    break;
+                }
+                Some(_) => {}
+            }
+            let (item, is_separated) = self.item()?;
+            list.push(item);
+            if !is_separated && !matches!(self.peek(), None | Some(b'\n')) {
+                return Err(Problem::Syntax);
+            }
+        }
+        self.patterns = self.next_patterns;
+        Ok(if list.is_empty() { None } else { Some(list) })
+    }
+
+    /// All units as one list, and why what follows is not read.
+    pub(super) fn units(&mut self) -> (List, Option<Problem>) {
+        let mut list = List::new();
+        loop {
+            match self.unit() {
+                Ok(Some(unit)) => list.extend(unit),
+                Ok(None) => return (list, None),
+                Err(problem) => return (list, Some(problem)),
+            }
+        }
+    }
+
+    /// A list up to what ends it: a closing keyword, `)`, `;;` or the end.
+    fn list(&mut self) -> ReadStep<List> {
+        let mut list = List::new();
+        loop {
+            self.newlines()?;
+            if self.ends_list() {
+                return Ok(list);
+            }
+            let (item, is_separated) = self.item()?;
+            list.push(item);
+            if !is_separated && self.peek() != Some(b'\n') {
+                return Ok(list);
+            }
+        }
+    }
+
+    /// A list that must not be empty.
+    fn full_list(&mut self) -> ReadStep<List> {
+        let list = self.list()?;
+        if list.is_empty() { Err(Problem::Syntax) } else { Ok(list) }
+    }
+
+    fn ends_list(&mut self) -> bool {
+        match self.peek() {
+            None | Some(b')') => true,
+            Some(b';') => self.starts(b";;").is_some() || self.starts(b";&").is_some(),
+            Some(_) => self.keyword().is_some_and(|(word, _)| CLOSING.contains(&word)),
+        }
+    }
+
+    /// Pipelines with the separator behind them, and whether there was one.
+    fn item(&mut self) -> ReadStep<(AndOr, bool)> {
+        let mut pipelines = vec![self.pipeline()?];
+        loop {
+            self.blanks();
+            if !self.take(b"&&") && !self.take(b"||") {
+                break;
+            }
+            self.newlines()?;
+            pipelines.push(self.pipeline()?);
+        }
+        let mut item = AndOr { pipelines, in_background: false };
+        let ends_arm = self.starts(b";;").is_some() || self.starts(b";&").is_some();
+        let is_separated = match self.peek() {
+            Some(b';') if !ends_arm => true,
+            Some(b'&') => {
+                item.in_background = true;
+                true
+            }
+            _ => false,
+        };
+        if is_separated {
+            self.bump();
+            self.blanks();
+        }
+        Ok((item, is_separated))
+    }
+
+    fn pipeline(&mut self) -> ReadStep<Pipeline> {
+        let mut has_prefix = false;
+        loop {
+            self.blanks();
+            match self.keyword() {
+                Some(("!", end)) => self.at = end,
+                Some(("time", end)) => {
+                    self.at = end;
+                    self.blanks();
+                    for option in [b"-p".as_slice(), b"--"] {
+                        if let Some(end) = self.starts(option).filter(|end| self.is_end_of_word(*end)) {
+                            self.at = end;
+                            self.blanks();
+                        }
+                    }
+                }
+                _ => break,
+            }
+            has_prefix = true;
+        }
+        if has_prefix && matches!(self.peek(), None | Some(b'\n' | b';')) {
+            let nothing = PipelineStage { kind: StageKind::Nothing, redirects: Vec::new() };
+            return Ok(Pipeline { stages: vec![nothing] });
+        }
+        let mut stages = vec![self.stage()?];
+        loop {
+            self.blanks();
+            if self.starts(b"||").is_some() || !(self.take(b"|&") || self.take(b"|")) {
+                return Ok(Pipeline { stages });
+            }
+            self.newlines()?;
+            if matches!(self.keyword(), Some(("!", _))) {
+                return Err(Problem::Syntax);
+            }
+            stages.push(self.stage()?);
+        }
+    }
+
+    /// A command with its redirections.
+    fn stage(&mut self) -> ReadStep<PipelineStage> {
+        self.blanks();
+        self.count_part()?;
+        if self.is_compound() {
+            return self.deeper(Self::compound_stage);
+        }
+        match self.keyword() {
+            Some(("function", end)) => {
+                self.at = end;
+                self.deeper(Self::function)
+            }
+            Some(("coproc", end)) => {
+                self.at = end;
+                self.deeper(Self::coprocess)
+            }
+            Some((word, _)) if word != "time" => Err(Problem::Syntax),
+            _ => self.simple(),
+        }
+    }
+
+    /// A simple command, or a function whose name comes first.
+    fn simple(&mut self) -> ReadStep<PipelineStage> {
+        let mut clause = Clause::default();
+        let mut redirects = Vec::new();
+        let mut takes_assignments = false;
+        loop {
+            self.blanks();
+            if let Some(redirect) = self.redirect()? {
+                redirects.push(redirect);
+                continue;
+            }
+            let in_front = clause.words.is_empty();
+            let Some(word) = self.command_word(in_front || takes_assignments)? else { break };
+            match word {
+                words::CommandPart::Word(word) => clause.words.push(word),
+                words::CommandPart::Assignment(value) if in_front => clause.assignments.push(value),
+                words::CommandPart::Assignment(value) => clause.words.push(value.into_word()),
+            }
+            if in_front && clause.words.len() == 1 {
+                let is_first = clause.assignments.is_empty() && redirects.is_empty();
+                self.blanks();
+                if is_first && self.peek() == Some(b'(') {
+                    return self.deeper(|text| text.function_behind(&clause.words[0]));
+                }
+                takes_assignments = clause.words[0].literal().is_some_and(|name| DECLARING.contains(&&name[..]));
+            }
+        }
+        if clause.words.is_empty() && clause.assignments.is_empty() && redirects.is_empty() {
+            return Err(Problem::Syntax);
+        }
+        self.note_patterns(&clause);
+        Ok(PipelineStage { kind: StageKind::Simple(clause), redirects })
+    }
+
+    /// `shopt -s extglob` changes how later lines are read.
+    fn note_patterns(&mut self, clause: &Clause) {
+        let has = |wanted: &[u8]| clause.words.iter().any(|word| word.bare() == Some(wanted));
+        if has(b"shopt") && has(b"extglob") {
+            self.next_patterns = has(b"-s");
+        }
+    }
+
+    /// Redirections behind a compound command.
+    fn redirects(&mut self) -> ReadStep<Vec<Redirect>> {
+        let mut redirects = Vec::new();
+        loop {
+            self.blanks();
+            match self.redirect()? {
+                Some(redirect) => redirects.push(redirect),
+                None => return Ok(redirects),
+            }
+        }
+    }
+
+    /// Reads one level deeper.
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> ReadStep<T>) -> ReadStep<T> {
+        if self.depth >= limits::SCRIPT_DEPTH_MAX {
+            return Err(Problem::TooDeep);
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Reads another text one level deeper, within the same bounds.
+    fn within<T>(&mut self, text: &[u8], read: impl FnOnce(&mut ShellText<'_>) -> ReadStep<T>) -> ReadStep<T> {
+        self.deeper(|outer| {
+            let mut inner = ShellText::new(text, outer.depth, std::mem::take(&mut outer.budget));
+            inner.patterns = outer.patterns;
+            inner.next_patterns = outer.patterns;
+            let result = read(&mut inner);
+            outer.budget = inner.budget;
+            result
+        })
+    }
+
+    fn count_part(&mut self) -> ReadStep<()> {
+        self.budget.parts_left = self.budget.parts_left.checked_sub(1).ok_or(Problem::TooMany)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! The syntax tree of a text. Words keep their quotes apart from their bytes, and nothing is expanded.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+/// Commands in the order in which they are written.
+pub(super) type List = Vec<AndOr>;
+
+/// Pipelines that are joined by `&&` and `||`.
+#[derive(Debug)]
+pub(super) struct AndOr {
+    pub(super) pipelines: Vec<Pipeline>,
+    /// Whether `&` stands behind it.
+    pub(super) in_background: bool,
+}
+
+/// Commands that are joined by `|` and `|&`.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    pub(super) stages: Vec<PipelineStage>,
+}
+
+/// A command of a pipeline.
+#[derive(Debug)]
+pub(super) struct PipelineStage {
+    pub(super) kind: StageKind,
+    pub(super) redirects: Vec<Redirect>,
+}
+
+#[derive(Debug)]
+pub(super) enum StageKind {
+    Simple(Clause),
+    /// `{ … }`.
+    Group(List),
+    /// `( … )`.
+    Subshell(List),
+    /// The conditions and bodies of `if`, in order.
+    If(Vec<List>),
+    /// `while` and `until`: the condition and the body.
+    Loop(Vec<List>),
+    /// `for` and `select`: the variable, what it runs over, and the body. Without words it runs over the arguments.
+    For {
+        name: Vec<u8>,
+        words: Vec<ShellWord>,
+        body: List,
+    },
+    Case {
+        subject: ShellWord,
+        arms: Vec<(Vec<ShellWord>, List)>,
+    },
+    /// `(( … ))`, and the head of `for (( … ))` before its body.
+    Arithmetic {
+        expression: ShellWord,
+        body: List,
+    },
+    /// `[[ … ]]`.
+    Test(Vec<ShellWord>),
+    Function {
+        name: Vec<u8>,
+        body: Box<PipelineStage>,
+    },
+    Coprocess(Box<PipelineStage>),
+    /// `!` or `time` with nothing behind it.
+    Nothing,
+}
+
+/// A simple command.
+#[derive(Debug, Default)]
+pub(super) struct Clause {
+    pub(super) assignments: Vec<NewValue>,
+    pub(super) words: Vec<ShellWord>,
+}
+
+/// An assignment in front of a command, or alone.
+#[derive(Debug)]
+pub(super) struct NewValue {
+    pub(super) name: Vec<u8>,
+    pub(super) kind: ValueKind,
+    /// The value, or the values of an array.
+    pub(super) words: Vec<ShellWord>,
+}
+
+/// How an assignment sets its variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ValueKind {
+    Whole,
+    /// `+=`.
+    Appended,
+    /// `name=(…)` or `name[…]=…`.
+    Array,
+}
+
+#[derive(Debug)]
+pub(super) struct Redirect {
+    /// `None` with `{name}` in front, whose number the shell chooses.
+    pub(super) descriptor: Option<u32>,
+    pub(super) kind: RedirectKind,
+    pub(super) target: RedirectTarget,
+}
+
+/// What a redirection does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedirectKind {
+    /// `<`.
+    Read,
+    /// `>`, `>|` and `&>`.
+    Write,
+    /// `>>` and `&>>`.
+    Append,
+    /// `<>`.
+    ReadWrite,
+    /// `<&` and `>&`.
+    Duplicate,
+    /// `<<` and `<<-`.
+    HereDocument,
+    /// `<<<`.
+    HereString,
+}
+
+#[derive(Debug)]
+pub(super) enum RedirectTarget {
+    Word(ShellWord),
+    /// Filled in when its lines have been read.
+    HereDocument(Rc<OnceCell<ShellWord>>),
+}
+
+/// A word: parts that stand next to each other.
+#[derive(Debug, Default, Clone)]
+pub(super) struct ShellWord {
+    pub(super) parts: Vec<WordPart>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum WordPart {
+    Literal {
+        bytes: Vec<u8>,
+        quoting: Quoting,
+    },
+    /// `*`, `?`, `[…]`, `{a,b}` and extended patterns: what is written.
+    Pattern(Vec<u8>),
+    /// A tilde at the beginning, with the name behind it.
+    Tilde(Vec<u8>),
+    /// `$x` and `${x…}`.
+    Variable {
+        name: Vec<u8>,
+        quoting: Quoting,
+        change: Change,
+        inner: Vec<WordPart>,
+    },
+    /// `$(…)` and backquotes.
+    Substitution {
+        code: Rc<Code>,
+        quoting: Quoting,
+    },
+    /// `<(…)` and `>(…)`.
+    Process {
+        code: Rc<Code>,
+        direction: Direction,
+    },
+    /// `$((…))`.
+    Arithmetic {
+        inner: Vec<WordPart>,
+        quoting: Quoting,
+    },
+}
+
+/// What `${x…}` makes of the variable's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing.
+    None,
+    /// Another value; the variable stays as it is.
+    Value,
+    /// The variable may be set: `${x:=word}`.
+    Variable,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quoting {
+    Quoted,
+    Unquoted,
+}
+
+/// Which end of a process substitution's pipe its command has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// `<(…)`: it writes.
+    Writes,
+    /// `>(…)`: it reads.
+    Reads,
+}
+
+/// Code within a word.
+#[derive(Debug)]
+pub(super) struct Code {
+    pub(super) list: List,
+    /// Why the code is not read any further.
+    pub(super) problem: Option<Problem>,
+}
+
+/// Why a text is not read any further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// The shell does not take it either.
+    Syntax,
+    /// Groups, substitutions or quotes lie too deep within each other.
+    TooDeep,
+    /// It has too many words.
+    TooMany,
+    /// It is too long.
+    TooLong,
+}
+
+impl ShellWord {
+    /// The bytes, if nothing in the word is expanded.
+    pub(super) fn literal(&self) -> Option<Vec<u8>> {
+        let mut whole = Vec::new();
+        for part in &self.parts {
+            match part {
+                WordPart::Literal { bytes, .. } => whole.extend_from_slice(bytes),
+                _ => return None,
+            }
+        }
+        Some(whole)
+    }
+
+    /// The bytes, if the word is written without quotes and nothing in it is expanded.
+    pub(super) fn bare(&self) -> Option<&[u8]> {
+        match &self.parts[..] {
+            [WordPart::Literal { bytes, quoting: Quoting::Unquoted }] => Some(bytes),
+            _ => None,
+        }
+    }
+}

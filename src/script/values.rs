@@ -1,0 +1,199 @@
+//! The values of variables, as far as a text tells them, and where `cd` has led.
+//!
+//! Every change is noted, so that what a subshell changes is taken back, and what a branch changes becomes unknown.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach};
+use crate::limits;
+
+/// What the text finds in its environment.
+pub type VariableLookup<'a> = &'a dyn Fn(&[u8]) -> Option<Vec<u8>>;
+
+/// Whether a program that is started sees a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Shell,
+    Exported,
+}
+
+/// A variable.
+#[derive(Debug, Clone)]
+struct VariableEntry {
+    value: Argument,
+    scope: Scope,
+}
+
+pub(super) struct KnownVariables<'a> {
+    environment: VariableLookup<'a>,
+    entries: HashMap<Vec<u8>, VariableEntry>,
+    /// What each change has replaced, in order.
+    changes: Vec<(Vec<u8>, Option<VariableEntry>)>,
+    /// Names that functions set. Their values are never known again.
+    unsteady: Vec<Vec<u8>>,
+    /// Whether nothing is known that has not been set here: the body of a function runs at another time.
+    is_elsewhere: bool,
+    /// Whether the environment is still the one in which the text began.
+    has_own_environment: bool,
+    /// There were too many names, so no value is known any more.
+    has_given_up: bool,
+}
+
+impl fmt::Debug for KnownVariables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownVariables").field("entries", &self.entries).finish_non_exhaustive()
+    }
+}
+
+/// The name under which the directory is kept. No variable has it.
+const DIRECTORY: &[u8] = b"";
+
+/// A moment to which the values can return.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ValuesMark(usize);
+
+/// What was known where a function is defined.
+#[derive(Debug)]
+pub(super) struct Outside(HashMap<Vec<u8>, VariableEntry>, bool, ValuesMark);
+
+impl<'a> KnownVariables<'a> {
+    pub(super) fn new(environment: VariableLookup<'a>) -> Self {
+        let entries = HashMap::new();
+        let changes = Vec::new();
+        let unsteady = Vec::new();
+        Self {
+            environment,
+            entries,
+            changes,
+            unsteady,
+            is_elsewhere: false,
+            has_own_environment: true,
+            has_given_up: false,
+        }
+    }
+
+    pub(super) fn get(&self, name: &[u8]) -> Option<Argument> {
+        match self.entries.get(name) {
+            _ if self.has_given_up => None,
+            Some(entry) => Some(entry.value.clone()),
+            None if self.is_elsewhere || !self.has_own_environment => None,
+            None => (self.environment)(name).map(|value| Argument::of_text(&value)),
+        }
+    }
+
+    /// Whether the text has set it.
+    pub(super) fn is_set(&self, name: &[u8]) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    pub(super) fn set(&mut self, name: &[u8], value: Argument, scope: Scope) {
+        let is_new = !self.entries.contains_key(name);
+        let length: usize = value.with_marks().len();
+        let is_long =
+            length > limits::SCRIPT_VALUE_BYTES_MAX || value.pieces.len() > limits::SCRIPT_VALUE_BYTES_MAX / 64;
+        let is_unsteady = self.unsteady.iter().any(|unsteady| unsteady == name);
+        if is_new && self.entries.len() >= limits::SCRIPT_VARIABLES_MAX {
+            self.has_given_up = true;
+            return;
+        }
+        let value = if is_long || is_unsteady { unknown(name) } else { value };
+        let before = self.entries.insert(name.to_vec(), VariableEntry { value, scope });
+        self.changes.push((name.to_vec(), before));
+    }
+
+    pub(super) fn forget(&mut self, name: &[u8]) {
+        self.set(name, unknown(name), Scope::Exported);
+    }
+
+    pub(super) fn export(&mut self, name: &[u8]) {
+        let value = self.get(name).unwrap_or_else(|| unknown(name));
+        self.set(name, value, Scope::Exported);
+    }
+
+    pub(super) fn directory(&self) -> Option<Argument> {
+        if self.has_given_up || (self.is_elsewhere && !self.is_set(DIRECTORY)) {
+            return Some(unknown(b"PWD"));
+        }
+        self.entries.get(DIRECTORY).map(|entry| entry.value.clone())
+    }
+
+    pub(super) fn set_directory(&mut self, directory: Option<Argument>) {
+        let directory = directory.unwrap_or_else(|| unknown(b"PWD"));
+        self.set(DIRECTORY, directory, Scope::Exported);
+    }
+
+    pub(super) fn mark(&self) -> ValuesMark {
+        ValuesMark(self.changes.len())
+    }
+
+    /// Takes back what has changed since.
+    pub(super) fn restore(&mut self, mark: ValuesMark) {
+        while self.changes.len() > mark.0
+            && let Some((name, before)) = self.changes.pop()
+        {
+            match before {
+                Some(entry) => self.entries.insert(name, entry),
+                None => self.entries.remove(&name),
+            };
+        }
+    }
+
+    /// Makes unknown what has changed since: it may have happened or not.
+    pub(super) fn blur(&mut self, mark: ValuesMark) {
+        let mut names: Vec<Vec<u8>> = self.changes[mark.0..].iter().map(|(name, _)| name.clone()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.iter().for_each(|name| self.forget(name));
+    }
+
+    /// Hides what a program that is started does not see.
+    pub(super) fn hide_unexported(&mut self) {
+        let own = self.entries.iter().filter(|(_, entry)| entry.scope == Scope::Shell);
+        let names: Vec<Vec<u8>> = own.map(|(name, _)| name.clone()).collect();
+        names.iter().for_each(|name| self.forget(name));
+    }
+
+    /// Makes unknown all that the text has set, and the environment with it.
+    pub(super) fn forget_set(&mut self) {
+        let names: Vec<Vec<u8>> = self.entries.keys().filter(|name| *name != DIRECTORY).cloned().collect();
+        names.iter().for_each(|name| self.forget(name));
+        self.has_own_environment = false;
+    }
+
+    /// Forgets everything for code that runs at another time.
+    pub(super) fn go_elsewhere(&mut self) -> Outside {
+        let outside = Outside(std::mem::take(&mut self.entries), self.is_elsewhere, self.mark());
+        self.is_elsewhere = true;
+        outside
+    }
+
+    /// Comes back. What was set there may be set at any time.
+    pub(super) fn come_back(&mut self, outside: Outside) {
+        let Outside(entries, is_elsewhere, mark) = outside;
+        let names: Vec<Vec<u8>> = self.changes.drain(mark.0..).map(|(name, _)| name).collect();
+        self.entries = entries;
+        self.is_elsewhere = is_elsewhere;
+        for name in names {
+            if !self.unsteady.contains(&name) {
+                self.has_given_up |= self.unsteady.len() >= limits::SCRIPT_VARIABLES_MAX;
+                self.unsteady.push(name.clone());
+            }
+            if self.has_given_up {
+                return;
+            }
+            self.forget(&name);
+        }
+    }
+}
+
+/// The value of a variable of which nothing is known.
+pub(super) fn unknown(name: &[u8]) -> Argument {
+    let name = if name.is_empty() { b"PWD".as_slice() } else { name };
+    Argument::of_hole(HoleKind::Variable(name.to_vec()), HoleReach::Words)
+}
+
+/// Whether an argument has a hole.
+pub(super) fn has_hole(argument: &Argument) -> bool {
+    argument.pieces.iter().any(|piece| matches!(piece, ArgumentPiece::Hole(_)))
+}

@@ -1,0 +1,196 @@
+//! The leaves of single texts.
+
+use rexec_host::script::{self, ArgumentPiece, HoleReach, LeafState, OpaqueReason, Problem};
+
+use crate::shown::{leaves, line, lossy};
+
+#[track_caller]
+fn check(text: &str, wanted: &[&str]) {
+    let told: Vec<String> = leaves(text).iter().map(line).collect();
+    assert_eq!(told, wanted, "{text}");
+}
+
+#[test]
+fn every_layer_is_a_leaf() {
+    check("sudo -u b git push", &["sudo -u b git push", "sudo > git push"]);
+    check(
+        "timeout -k 1 5 nice git gc",
+        &["timeout -k 1 5 nice git gc", "timeout > nice git gc", "timeout > nice > git gc"],
+    );
+    check("docker exec -it c rm x", &["docker exec -it c rm x", "docker exec > rm x"]);
+    check("su -c 'git push' b", &["su -c git push b", "su > git push"]);
+    check("flock /l -c 'rm x'; flock /l rm y", &["flock /l -c rm x", "flock > rm x", "flock /l rm y", "flock > rm y"]);
+    check(
+        "find . -exec rm {} + -o -execdir mv {} x \\;",
+        &["find . -exec rm {} + -o -execdir mv {} x ;", "find -exec > rm … !open", "find -execdir > mv … x !open"],
+    );
+    check("ls | xargs -n1 rm -f", &["ls", "xargs -n1 rm -f", "xargs > rm -f … !open"]);
+    check("watch -n1 'git status'", &["watch -n1 git status", "watch > git status"]);
+    check("ssh -p 22 h 'cd /x && make'", &["ssh -p 22 h cd /x && make", "ssh > cd /x @$PWD", "ssh > make @/x"]);
+    check("time git push", &["git push"]);
+    check("git -c alias.x='!rm y' x", &["git -c alias.x=!rm y x", "git > rm y"]);
+    check("env -S 'rm -f x'", &["env -S rm -f x", "env > rm -f x"]);
+}
+
+#[test]
+fn code_in_arguments_is_read_with_its_own_arguments() {
+    check("bash -c 'rm \"$1\" $0' _ a", &["bash -c rm \"$1\" $0 _ a", "bash -c > rm a $0 !open"]);
+    check("bash -lc '\"$@\"' _ git push", &["bash -lc \"$@\" _ git push", "bash -c > git push"]);
+    check("eval 'cd x' && make", &["eval cd x", "eval > cd x", "make @x"]);
+    check("x=1 y=2; x=3 sh -c 'echo $x $y'", &["sh -c echo $x $y", "sh -c > echo 3 $y !open"]);
+    check("trap 'rm $x' EXIT", &["trap rm $x EXIT", "trap > rm $x @$PWD !open"]);
+}
+
+#[test]
+fn here_documents_are_data_unless_a_shell_reads_them() {
+    check("cat <<E\nrm -rf /\nE", &["cat <>rm -rf /"]);
+    check("cat <<E\n$(rm x)\nE", &["$() > rm x", "cat <>$(…) !open"]);
+    check("cat <<'E'\n$(rm x)\nE", &["cat <>$(rm x)"]);
+    check("cat <<E\na\n\nrm x\nE\nls", &["cat <>a\n\nrm x", "ls"]);
+    check("cat <<-E <<'F'; ls\n\ta\n\tE\nE\nF\nrm x", &["cat <>a <>E", "ls", "rm x"]);
+    check("bash <<E\nrm x\nE", &["bash <>rm x", "bash > rm x"]);
+    check("bash -o pipefail -s a <<E\nrm x\nE", &["bash -o pipefail -s a <>rm x", "bash > rm x"]);
+    check("su - b <<E\nrm x\nE", &["su - b <>rm x", "su > rm x"]);
+    check("sudo sh <<E\nrm x\nE", &["sudo sh <>rm x", "sudo > sh <>rm x", "sudo > sh > rm x"]);
+    check("bash <<< 'rm x'", &["bash <>rm x", "bash > rm x"]);
+    check("ssh h <<E\nreboot\nE", &["ssh h <>reboot", "ssh > reboot @$PWD"]);
+    check("git commit -m 'git push --force'", &["git commit -m git push --force"]);
+}
+
+#[test]
+fn what_runs_may_be_unknown_for_many_reasons() {
+    check("$x y", &["$x y !Program"]);
+    check("{rm,-rf} a; /bin/r? b", &["{rm,-rf} a !Program", "/bin/r? b !Program"]);
+    check("eval \"$x\"", &["eval $x !open", "eval > !Code"]);
+    check("curl x | sh", &["curl x", "sh", "!ShellReadsPipe"]);
+    check(". /dev/stdin; source <(x)", &[". /dev/stdin !SourcesStream", "<() > x", "source <(…) !SourcesStream"]);
+    check(
+        "hash -p /bin/rm ls; enable -f x y",
+        &["hash -p /bin/rm ls !RenamesPrograms", "enable -f x y !RenamesPrograms"],
+    );
+    check("fish -c 'rm x'", &["fish -c rm x !OtherShell"]);
+    check("bash -c \"git push $x\"", &["bash -c git push $x !open", "bash -c > !Code", "bash -c > git push … !open"]);
+    check("echo a\n)\necho b", &["echo a", ")\necho b !NotRead(Syntax)"]);
+    check("echo `(`", &["$() > !NotRead(Syntax)", "echo $(…) !open"]);
+}
+
+#[test]
+fn code_of_another_language_is_named_and_not_read() {
+    check("python3 -c 'x'; python3 s.py -c", &["python3 -c x !foreign", "python3 s.py -c"]);
+    check("node -e 1; perl -pe 1 f; php -r 1", &["node -e 1 !foreign", "perl -pe 1 f !foreign", "php -r 1 !foreign"]);
+    check("awk '{system(\"x\")}' f; awk '{print}' f", &["awk {system(\"x\")} f !foreign", "awk {print} f"]);
+    check("echo 1 | python3; python3 - <<E\n1\nE", &["echo 1", "python3 !foreign", "python3 - <>1 !foreign"]);
+}
+
+#[test]
+fn values_are_put_in_where_every_way_leads_to_them() {
+    check("x=/; rm $x \"$x/a\"", &["rm / //a"]);
+    check("c='git push'; $c -f", &["git push -f"]);
+    check("x=1; if a; then x=2; fi; rm $x", &["a", "rm $x !open"]);
+    check("x=1; true && x=2; rm $x", &["true", "rm $x !open"]);
+    check("x=1; (x=2; rm $x); rm $x", &["rm 2", "rm 1"]);
+    check("x=1; for i in a b; do rm $x; x=2; done", &["rm $x !open"]);
+    check("x=1; read x; rm $x", &["read x", "rm $x !open"]);
+    check("x=1; f() { x=2; }; f; rm $x", &["f", "rm $x !open"]);
+    check("x=1; . ./e; rm $x; x=3; rm $x", &[". ./e", "rm $x !open", "rm 3"]);
+    check("x='a b'; rm $x; IFS=b; rm $x", &["rm a b", "IFS= > rm $x !open"]);
+    check("rm ~/x \"$HOME\" ~ann", &["rm /people/ann/x /people/ann ~ann !open"]);
+    check("HOME=/x; rm ~ $HOME", &["rm /x /x"]);
+    check("t=$(mktemp -d); rm -rf \"$t/x\"", &["$() > mktemp -d", "rm -rf $(mktemp)/x !open"]);
+    check("set -- 'a b' c; rm \"$*\" $1", &["set -- a b c", "rm a b c a b"]);
+    check("set -- a b; rm \"$@\" $2", &["set -- a b", "rm a b b"]);
+    check("x=a; x+=b; rm $x ${x#a} ${x:-$(ls)}", &["$() > ls", "rm ab $x $x !open"]);
+}
+
+/// In quotes, too.
+#[test]
+fn a_list_that_is_not_known_may_be_any_number_of_words() {
+    for list in ["\"$@\"", "\"${a[@]}\"", "\"${a[@]:1}\"", "\"${!x}\"", "\"${!a[@]}\"", "\"${x:-$@}\"", "\"${@:2}\""] {
+        let leaves = leaves(&format!("f() {{ rm {list}; }}"));
+        let ArgumentPiece::Hole(hole) = &leaves[0].arguments[0].pieces[0] else { panic!("{list}: {leaves:?}") };
+        assert_eq!(hole.reach, HoleReach::Words, "{list}");
+    }
+}
+
+#[test]
+fn cd_is_followed_as_far_as_it_is_literal() {
+    check("cd a && make", &["cd a", "make @a"]);
+    check("cd /a; cd b; make", &["cd /a", "cd b @/a", "make @/a/b"]);
+    check("(cd a; make); make", &["cd a", "make @a", "make"]);
+    check("cd a || exit; make", &["cd a", "exit @a", "make @a"]);
+    check("if a; then cd b; fi; make", &["a", "cd b", "make @$PWD"]);
+    check("cd - ; make; cd; make", &["cd -", "make @$PWD", "cd @$PWD", "make @/people/ann"]);
+    check("cd \"$x\"; make", &["cd $x !open", "make @$x"]);
+    check("make | (cd a; x)", &["make", "cd a", "x @a"]);
+}
+
+#[test]
+fn functions_and_aliases_are_judged_with_what_they_hide() {
+    check("git() { rm x; }; git push", &["git() > rm x @$PWD", "git push"]);
+    check(
+        "alias g='git push'\ng -f",
+        &["alias g=git push", "alias g > git push @$PWD", "alias g > git push -f", "g -f"],
+    );
+}
+
+#[test]
+fn variables_that_change_programs_lead_to_them() {
+    check("PATH=/x git push; git pull", &["PATH= > git push", "git pull"]);
+    check("env LD_PRELOAD=x git push", &["env LD_PRELOAD=x git push", "LD_PRELOAD= > env > git push"]);
+    check("export GIT_SSH_COMMAND=x; git pull", &["export GIT_SSH_COMMAND=x", "GIT_SSH_COMMAND= > git pull"]);
+}
+
+#[test]
+fn commands_in_words_are_leaves() {
+    check(
+        "a \"$(b `c`)\" ${x:-$(d)} $((1+$(e))) <(f) >(g)",
+        &[
+            "$() > $() > c",
+            "$() > b $(…) !open",
+            "$() > d",
+            "$() > e",
+            "<() > f",
+            "<() > g",
+            "a $(…) $x $((…)) <(…) <(…) !open",
+        ],
+    );
+    // Single quotes within double quotes hide nothing.
+    check("echo \"${x:-'$(rm a)'}\" ${x:-'$(rm b)'}", &["$() > rm a", "echo $x $x !open"]);
+    check("x=$(a) y=(1 $(b)) z[$(c)]=1 > $(d)", &["$() > d", "$() > a", "$() > b", "$() > c", "<>$(…) !open"]);
+    check("[[ -n $(a) && b =~ ($(c)) ]]; case $(d) in $(e)) ;; esac", &["$() > a", "$() > c", "$() > d", "$() > e"]);
+    check("$'\\x72m' x; r\\m y; \"r\"m z", &["rm x", "rm y", "rm z"]);
+}
+
+#[test]
+fn the_bounds_are_leaves_with_their_reason() {
+    let last = |text: &str| script::leaves(text.as_bytes(), &|_| None).leaves.pop().expect("a leaf").state;
+    let deep = "( ".repeat(500) + &")".repeat(500);
+    assert_eq!(last(&deep), LeafState::Opaque(OpaqueReason::NotRead(Problem::TooDeep)));
+    assert_eq!(last(&"a\n".repeat(5_000)), LeafState::Opaque(OpaqueReason::TooManyLeaves));
+    assert_eq!(last(&"a ".repeat(40_000)), LeafState::Opaque(OpaqueReason::NotRead(Problem::TooMany)));
+    assert_eq!(last(&"#".repeat(1 << 21)), LeafState::Opaque(OpaqueReason::NotRead(Problem::TooLong)));
+    let nested = "a='eval \"$a\"'; eval \"$a\"";
+    assert_eq!(last(nested), LeafState::Opaque(OpaqueReason::NotRead(Problem::TooDeep)));
+    let sudo = "sudo ".repeat(200) + "rm x";
+    assert_eq!(last(&sudo), LeafState::Opaque(OpaqueReason::NotRead(Problem::TooDeep)));
+}
+
+#[test]
+fn a_program_without_a_shell_is_one_leaf() {
+    let words = ["git", "push", "$x;rm y"].map(|word| word.as_bytes().to_vec());
+    let told: Vec<String> = script::leaves_of_program(&words, &|_| None).leaves.iter().map(line).collect();
+    assert_eq!(told, ["git push $x;rm y"]);
+    let words = ["sh", "-c", "rm y"].map(|word| word.as_bytes().to_vec());
+    let told = script::leaves_of_program(&words, &|_| None).leaves;
+    assert_eq!(told.iter().map(|leaf| lossy(&leaf.program)).collect::<Vec<_>>(), ["sh", "rm"]);
+}
+
+/// The text that the shell gets is read, wrappers of agents and padding included.
+#[test]
+fn what_stands_in_front_changes_nothing() {
+    for front in ["", "# bait: ls\n", ": '", "echo 'ls' >/dev/null && ", "\n\n\n", "true;\\\n"] {
+        let closes = if front == ": '" { "'\n" } else { "" };
+        let text = format!("{front}{closes}git push -f");
+        assert_eq!(leaves(&text).last().map(line).as_deref(), Some("git push -f"), "{text}");
+    }
+}
