@@ -33,6 +33,7 @@ pub mod pty;
 pub mod signal;
 pub mod socket;
 pub mod spool;
+pub mod standard_input;
 mod stat;
 pub mod terminal;
 pub mod terminal_keeper;

@@ -44,6 +44,10 @@ pub const PLAN_LIVE: u16 = 512;
 /// Plan bit: the caller's terminal is relayed, but keys come only while the command asks for them. The caller's terminal
 /// travels behind descriptor 0, unless it is descriptor 0.
 pub const PLAN_ON_DEMAND: u16 = 1024;
+/// Plan bit: the command has no controlling terminal.
+pub const PLAN_DETACHED: u16 = 2048;
+/// Plan bit: the command has no controlling terminal if there is something in its standard input when it begins.
+pub const PLAN_UNLESS_FED: u16 = 4096;
 /// Size of an encoded plan, bytes: the bits, then the grace in milliseconds, both little-endian.
 pub const PLAN_BYTES: usize = 6;
 
@@ -178,6 +182,10 @@ pub enum GuardReport {
     /// The guard has the whole command and is about to make the shell's process. Before this report, nothing of the
     /// command has run.
     Begun,
+    /// The command begins without a controlling terminal, as planned or because of what is in its standard input.
+    Detached,
+    /// A moment after its begin, the command's standard input has something in it.
+    Fed,
     /// The guard has begun to kill, as ordered.
     Hunting,
     /// The shell could not be started. The guard ends.
@@ -232,6 +240,8 @@ impl GuardReport {
             Self::Unkillable { pid, program } => (8, 0, pid.number(), 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
             Self::Unpaused => (18, 0, 0, 0, Program::default()),
+            Self::Detached => (19, 0, 0, 0, Program::default()),
+            Self::Fed => (20, 0, 0, 0, Program::default()),
             Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
             Self::KeysRead => (12, 0, 0, 0, Program::default()),
             Self::TerminalReturned => (13, 0, 0, 0, Program::default()),
@@ -288,6 +298,8 @@ impl GuardReport {
             8 => Self::Unkillable { pid: Pid::new(number), program },
             9 => Self::PipeBroken,
             18 => Self::Unpaused,
+            19 => Self::Detached,
+            20 => Self::Fed,
             11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
             12 => Self::KeysRead,
             13 => Self::TerminalReturned,
@@ -336,6 +348,8 @@ mod tests {
             GuardReport::Unkillable { pid: Pid::new(i32::MAX), program },
             GuardReport::PipeBroken,
             GuardReport::Unpaused,
+            GuardReport::Detached,
+            GuardReport::Fed,
             GuardReport::ShellStopped { signal: process::Signal::new(20) },
             GuardReport::KeysRead,
             GuardReport::TerminalReturned,

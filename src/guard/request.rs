@@ -19,7 +19,8 @@ use super::saved_terminal::SavedTerminal;
 use super::supervisor::RelayedTerminal;
 use crate::core::job::Order;
 use crate::limits;
-use crate::sys::{self, socket};
+use crate::sys::standard_input::{self, Unread};
+use crate::sys::{self, pty, socket};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
@@ -36,6 +37,10 @@ pub(super) struct ReceivedRun {
 pub(super) struct StartedRun {
     pub(super) shell: Pid,
     pub(super) relayed: Option<RelayedTerminal>,
+    /// Whether the guard's terminal is the command's controlling one.
+    pub(super) has_terminal: bool,
+    /// The command's standard input, where something may still come that it should find no terminal for.
+    pub(super) late_input: Option<OwnedFd>,
     /// Orders that came before there was a shell.
     pub(super) orders: Vec<Order>,
     /// The incomplete order behind them.
@@ -107,13 +112,24 @@ impl ReceivedRun {
         let launch = prepare(&run, self.plan, &descriptors, baseline, control, slave);
         let mut early = EarlyOrders { control, bytes: self.rest, kept: Vec::new() };
         early.take(&run)?;
-        sys::write(control, &GuardReport::Begun.encode()).map_err(|_| NotStarted::HostGone)?;
+        let late_input = self.plan.has(control::PLAN_UNLESS_FED).then(|| descriptors.stdin.take()).flatten();
+        let input = late_input.as_ref().map_or(Unread::Nothing, standard_input::unread);
+        let is_detached = self.plan.has(control::PLAN_DETACHED) || input == Unread::Something;
+        let mut begun = GuardReport::Begun.encode().to_vec();
+        if is_detached {
+            // Its SIGHUP is for the guard's own group, which ignores it.
+            pty::give_up(slave);
+            begun.extend(GuardReport::Detached.encode());
+        }
+        sys::write(control, &begun).map_err(|_| NotStarted::HostGone)?;
         let shell = launch_patiently(&launch, &run, &mut early)?;
         if self.plan.has(control::PLAN_FOREGROUND) {
             // A host that is gone shows at the next read of orders.
             let _ = sys::write(control, &GuardReport::InForeground.encode());
         }
-        Ok(StartedRun { shell, relayed, orders: early.kept, rest: early.bytes })
+        let late_input = late_input.filter(|_| input == Unread::NothingYet);
+        let has_terminal = !is_detached;
+        Ok(StartedRun { shell, relayed, has_terminal, late_input, orders: early.kept, rest: early.bytes })
     }
 }
 
@@ -133,8 +149,8 @@ fn prepare<'a>(
         launch.add_defaults(environment::LIVE, run);
     }
     if plan.has(control::PLAN_LEADER) {
-        // SAFETY: the ioctl takes no argument. It sends SIGHUP to the guard's own group, which ignores it.
-        unsafe { libc::ioctl(slave.as_raw_fd(), libc::TIOCNOTTY) };
+        // Its SIGHUP is for the guard's own group, which ignores it.
+        pty::give_up(slave);
         launch.begin_at(ShellPlace::SessionLeader(slave.as_raw_fd()));
     } else if plan.has(control::PLAN_FOREGROUND) {
         launch.begin_at(ShellPlace::Foreground(slave.as_raw_fd()));

@@ -142,7 +142,10 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
         };
         sleeps.reasons += 1;
         let supervisor = Supervisor::new(control, signals, slave, started.shell, plan);
-        let mut supervisor = supervisor.with_relayed(started.relayed);
+        let mut supervisor = supervisor.with_relayed(started.relayed).with_late_input(started.late_input);
+        if !started.has_terminal {
+            supervisor.foreground.close();
+        }
         supervisor.take_early(started.orders, started.rest);
         (control, signals) = match supervisor.run(&mut sleeps).map_err(sys::io)? {
             Some(free) if !sleeps.was_disturbed() && Condition::read(&files) == condition => free,
@@ -178,8 +181,8 @@ fn lead(slave: &OwnedFd) -> io::Result<()> {
     }
     // The host has not closed the old terminal yet.
     let old = std::fs::File::open("/dev/tty")?;
-    // SAFETY: the ioctl takes no argument. It sends SIGHUP to the guard's own group, which ignores it.
-    unsafe { libc::ioctl(old.as_raw_fd(), libc::TIOCNOTTY) };
+    // Its SIGHUP is for the guard's own group, which ignores it.
+    pty::give_up(&old);
     take().map(drop)
 }
 

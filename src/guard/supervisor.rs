@@ -21,6 +21,7 @@ use super::terminal_on_demand::Demand;
 use crate::core::job::Order;
 use crate::limits;
 use crate::sys::kill::{self, CONT};
+use crate::sys::standard_input::{self, Unread};
 use crate::sys::tree::Process;
 use crate::sys::{self, process, tree};
 use rexec_sh::protocol::process::Exit;
@@ -56,6 +57,8 @@ pub(super) struct Supervisor {
     pub(super) relayed: Option<RelayedTerminal>,
     /// Where the command gets keys only while it asks for them.
     pub(super) demand: Option<Demand>,
+    /// The command's standard input, and until when it is watched for something to come into it.
+    late_input: Option<(OwnedFd, Instant)>,
     /// The guard may serve another command after this one.
     is_reusable: bool,
 }
@@ -92,6 +95,7 @@ impl Supervisor {
             stopped_before_pause: Vec::new(),
             relayed: None,
             demand: plan.has(control::PLAN_ON_DEMAND).then(Demand::default),
+            late_input: None,
             is_reusable: !plan.has(control::PLAN_RELAYED | control::PLAN_LEADER | control::PLAN_ON_DEMAND),
         }
     }
@@ -102,6 +106,12 @@ impl Supervisor {
             self.foreground.begin_away(self.group);
         }
         Self { relayed, ..self }
+    }
+
+    /// The same supervisor, which watches for a while whether something comes into this standard input of the command's.
+    pub(super) fn with_late_input(self, input: Option<OwnedFd>) -> Self {
+        let until = Instant::now() + limits::LATE_INPUT;
+        Self { late_input: input.map(|input| (input, until)), ..self }
     }
 
     /// Obeys orders that came before there was a shell. `rest` is the incomplete order behind them.
@@ -135,7 +145,8 @@ impl Supervisor {
     fn wait(&mut self) -> nix::Result<bool> {
         let now = Instant::now();
         let demand = self.demand.as_ref().and_then(Demand::deadline);
-        let due = [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand];
+        let late_input = self.late_input.as_ref().map(|(_, until)| *until);
+        let due = [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand, late_input];
         let timeout = match due.into_iter().flatten().min() {
             None => PollTimeout::NONE,
             // Rounded up, so that poll(2) does not return just before the time.
@@ -145,19 +156,24 @@ impl Supervisor {
             }
         };
         let asker = self.demand.as_ref().and_then(Demand::asker);
+        let input = self.late_input.as_ref().map(|(input, _)| input.as_fd());
         let wanted = |is_wanted: bool| if is_wanted { PollFlags::POLLIN } else { PollFlags::empty() };
         let mut fds = [
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             PollFd::new(asker.unwrap_or(self.signals.as_fd()), wanted(asker.is_some())),
+            PollFd::new(input.unwrap_or(self.signals.as_fd()), wanted(input.is_some())),
             PollFd::new(self.control.as_fd(), PollFlags::POLLIN),
         ];
-        let watched = if self.host_lives { 3 } else { 2 };
+        let watched = if self.host_lives { 4 } else { 3 };
         match poll(&mut fds[..watched], timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
         }
         let has = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
-        let (has_signal, has_ended, has_orders) = (has(&fds[0]), has(&fds[1]), has(&fds[2]));
+        let (has_signal, has_ended, has_orders) = (has(&fds[0]), has(&fds[1]), has(&fds[3]));
+        if input.is_some() && has(&fds[2]) {
+            self.look_at_input();
+        }
         if has_signal {
             // One read takes every pending SIGCHLD, because they do not queue.
             let _ = self.signals.read_signal();
@@ -168,7 +184,16 @@ impl Supervisor {
         Ok(has_orders)
     }
 
+    /// The command's standard input has changed: there is something in it, or its writers are gone.
+    fn look_at_input(&mut self) {
+        let input = self.late_input.take();
+        if input.is_some_and(|(input, _)| standard_input::unread(&input) == Unread::Something) {
+            self.report(&[GuardReport::Fed]);
+        }
+    }
+
     fn tick(&mut self, now: Instant) {
+        self.late_input.take_if(|(_, until)| now >= *until);
         let reports = self.foreground.tick(now);
         self.report(&reports);
         if let Some(demand) = self.demand.as_mut().filter(|_| self.shell.is_some()) {
@@ -232,6 +257,7 @@ impl Supervisor {
             }
         }
         self.foreground.close();
+        self.late_input = None;
         self.demand = None;
         if has_children {
             self.hang_up_stopped(&tree::descendants(process::pid()));

@@ -34,6 +34,7 @@ impl Host {
             let notice = self.no_answer(request.seq, why);
             return self.fail(id, &notice);
         }
+        self.runs.prompts.on_key(self.turn.now);
         self.peers.end_greeting(id);
         self.runs.finish_answer(job, &mut self.engine);
     }
@@ -97,6 +98,7 @@ impl Host {
         match event {
             TerminalEvent::Size(rows, cols) => self.runs.size_answer(job, pty::Size { rows: *rows, cols: *cols }),
             TerminalEvent::Keys(keys) => {
+                self.runs.prompts.on_key(self.turn.now);
                 if let Err(why) = self.runs.type_answer(job, keys, &mut self.engine) {
                     let notice = self.no_answer(job.0, why);
                     self.fail(id, &notice);
@@ -113,6 +115,10 @@ impl Host {
             NoAnswer::NotRunning => {
                 return self.reports.no_terminal(job).unwrap_or_else(|| supervision::not_there(job));
             }
+            NoAnswer::NoTerminal => (
+                format!("#{seq} has no terminal that anybody could type at"),
+                "rexec help commands says when a command has one; REXEC_TTY=always gives each a terminal".to_owned(),
+            ),
             NoAnswer::NotWaiting => (
                 format!("#{seq} does not wait for an answer"),
                 format!("rexec send --force {seq} types all the same; rexec attach {seq} shows it"),

@@ -37,7 +37,7 @@ impl PromptChoice {
 pub(super) struct PromptPolicy {
     choice: PromptChoice,
     wait: Duration,
-    /// When a key was pressed on the console.
+    /// When a person pressed a key on the console, or answered from another terminal.
     last_key: Option<Instant>,
 }
 
@@ -47,12 +47,12 @@ impl PromptPolicy {
         Self { choice, wait, last_key: None }
     }
 
-    /// A key was pressed on the console.
+    /// A person pressed a key on the console, or answered from another terminal.
     pub(super) fn on_key(&mut self, now: Instant) {
         self.last_key = Some(now);
     }
 
-    /// How long a prompt that comes up now waits for an answer; `None` if it gets end of file at once.
+    /// How long a prompt that comes up now waits for an answer; `None` if nobody can answer.
     pub(super) fn wait(&self, now: Instant) -> Option<Duration> {
         let is_attended = || self.last_key.is_some_and(|key| now.saturating_duration_since(key) < limits::ATTENDED);
         match self.choice {

@@ -24,7 +24,7 @@ use crate::front::projects::ProjectId;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys::caller_descriptor::CallerDescriptor;
-use crate::sys::{self, tree};
+use crate::sys::{self, pty, tree};
 use crate::text::alternate_screen::AlternateScreen;
 use crate::text::bind_failure::BindFailure;
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
@@ -298,6 +298,11 @@ impl ActiveRun {
             (None, None, Some(hunt)) => Some(hunt.look_at),
             (None, None, None) => None,
         }
+    }
+
+    /// What opens the name of its terminal from now on fails.
+    pub(super) fn lock_terminal(&mut self) {
+        self.stream(Stream::Tty).into_iter().for_each(|master| pty::lock(master.fd()));
     }
 
     /// Types ^D at its terminal, which a reader in line mode takes for end of file.

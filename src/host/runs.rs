@@ -199,6 +199,12 @@ impl Runs {
         self.flush_guard(job);
     }
 
+    /// The command has no terminal.
+    fn lose_terminal(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
+        self.close_stream(job, Stream::Tty, turn);
+        engine.on_hangup(job, Stream::Tty);
+    }
+
     /// Sends the orders that a guard has room for.
     pub(super) fn flush_guard(&mut self, job: JobId) {
         if let Some(link) = self.link(job).filter(|link| link.control.is_writable()) {

@@ -12,9 +12,20 @@ use rexec_sh::protocol::wire::{self, Stdio};
 
 use crate::core::entry::{Stream, Streams};
 use crate::guard::control::{
-    self, PLAN_DEFAULTS, PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_FOREGROUND, PLAN_IN_TTY, PLAN_KILL_GROUP, PLAN_LEADER,
-    PLAN_LIVE, PLAN_ON_DEMAND, PLAN_OUT_PIPE, PLAN_RELAYED,
+    self, PLAN_DEFAULTS, PLAN_DETACHED, PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_FOREGROUND, PLAN_IN_TTY, PLAN_KILL_GROUP,
+    PLAN_LEADER, PLAN_LIVE, PLAN_ON_DEMAND, PLAN_OUT_PIPE, PLAN_RELAYED, PLAN_UNLESS_FED,
 };
+
+/// Whether a command finds a controlling terminal, at which its programs can ask a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Controlling {
+    /// It does: its caller has one, or wants one.
+    Given,
+    /// It does, unless there is something in its standard input when it begins: then that is the answer.
+    UnlessFed,
+    /// It finds none, as below an agent that has none itself.
+    Withheld,
+}
 
 /// The streams of one command, and how its guard sets them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +38,7 @@ pub(super) struct StreamPlan {
     kills_group: bool,
     is_live: bool,
     is_bare: bool,
+    controlling: Controlling,
 }
 
 impl StreamPlan {
@@ -51,6 +63,7 @@ impl StreamPlan {
             kills_group,
             is_live: false,
             is_bare: false,
+            controlling: Controlling::Given,
         }
     }
 
@@ -62,6 +75,19 @@ impl StreamPlan {
     /// With `is_bare`, nothing is added to the environment.
     pub(super) fn bare(self, is_bare: bool) -> Self {
         Self { is_bare, ..self }
+    }
+
+    /// Decides about the controlling terminal. A caller's terminal, and one that a stream leads to, is given in any case;
+    /// `feeds` is asked only where it matters whether the command's text feeds a program that may read answers.
+    pub(super) fn controlled(self, is_attended: bool, feeds: impl FnOnce() -> bool) -> Self {
+        let controlling = if self.has_terminal() || self.is_relayed() || self.is_terminal_stdin() {
+            Controlling::Given
+        } else if self.tty == Tty::Never || !is_attended || feeds() {
+            Controlling::Withheld
+        } else {
+            Controlling::UnlessFed
+        };
+        Self { controlling, ..self }
     }
 
     /// The plan in the form that the guard gets.
@@ -84,6 +110,8 @@ impl StreamPlan {
             | bit(begins_in_foreground, PLAN_FOREGROUND)
             | bit(begins_in_foreground && self.stdio.leader, PLAN_LEADER)
             | bit(relayed && self.stdio.on_demand, PLAN_ON_DEMAND)
+            | bit(self.controlling == Controlling::Withheld, PLAN_DETACHED)
+            | bit(self.controlling == Controlling::UnlessFed, PLAN_UNLESS_FED)
     }
 
     /// The caller's stream that gets what the command writes to its terminal.
@@ -213,5 +241,26 @@ mod tests {
         let typed = Stdio { stdin_tty: true, ..same };
         assert_eq!(bits(typed), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT, "it travels as it is");
         assert_eq!(bits(Stdio { background: true, ..typed }), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_IN_TTY);
+    }
+
+    #[test]
+    fn a_controlling_terminal_is_for_those_that_a_person_can_answer() {
+        let controlling = |stdio, tty, is_attended, feeds| {
+            StreamPlan::of(stdio, tty, false).controlled(is_attended, || feeds).controlling
+        };
+        assert_eq!(controlling(OPEN, Tty::Auto, true, false), Controlling::UnlessFed);
+        assert_eq!(controlling(OPEN, Tty::Auto, true, true), Controlling::Withheld);
+        assert_eq!(controlling(OPEN, Tty::Auto, false, false), Controlling::Withheld);
+        assert_eq!(controlling(OPEN, Tty::Never, true, false), Controlling::Withheld);
+        let out_tty = Stdio { stdout_tty: true, ..OPEN };
+        assert_eq!(controlling(out_tty, Tty::Never, true, false), Controlling::Withheld);
+        for (stdio, tty) in [
+            (OPEN, Tty::Always),
+            (out_tty, Tty::Auto),
+            (Stdio { on_demand: true, ..OPEN }, Tty::Auto),
+            (Stdio { stdin_tty: true, background: true, ..OPEN }, Tty::Auto),
+        ] {
+            assert_eq!(controlling(stdio, tty, false, true), Controlling::Given, "{stdio:?} {tty:?}");
+        }
     }
 }

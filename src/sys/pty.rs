@@ -103,6 +103,21 @@ pub fn unread(slave: &OwnedFd) -> usize {
     if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
+/// Makes it fail to open the name of a terminal (TIOCSPTLCK): open(2) of `/dev/tty` or its path gives EIO. What has it open
+/// keeps it.
+pub fn lock(master: &OwnedFd) {
+    let yes: libc::c_int = 1;
+    // SAFETY: the kernel reads one int.
+    unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSPTLCK, &raw const yes) };
+}
+
+/// Leaves the calling session leader and its whole session without a controlling terminal (TIOCNOTTY). The kernel sends
+/// SIGHUP and SIGCONT to the terminal's foreground group.
+pub fn give_up(terminal: &impl AsRawFd) {
+    // SAFETY: the ioctl takes no argument.
+    unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCNOTTY) };
+}
+
 /// Drops what was typed and is not read yet.
 pub fn drop_unread(slave: &OwnedFd) {
     let _ = tcflush(slave, FlushArg::TCIFLUSH);

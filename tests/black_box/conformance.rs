@@ -3,6 +3,7 @@
 //! On pipes the oracle runs on pipes, and the output is compared byte for byte; where commands get a terminal, the
 //! oracle runs on one of the same size. Death by a signal is no exit code.
 
+mod askers;
 mod case;
 mod environment;
 mod everyday;

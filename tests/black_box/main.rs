@@ -17,6 +17,7 @@
 //! | `rexec run`: how agents find the shell, and that their commands cannot tell | `agents` |
 //! | prompts: programs that read the terminal while nobody answers | `conformance::prompts`, `conformance::stops` |
 //! | prompts that a person answers | `prompts` |
+//! | which commands have a terminal to ask at | `conformance::askers` |
 //! | what callers get of the output, and callers on a terminal | `relay` |
 //! | start, signals, kills, shutdown, leftovers, many commands at once | `lifecycle` |
 //! | the console: whose output is shown when | `console`; how it survives hostile output: `hygiene` |

@@ -63,7 +63,7 @@ fn list(host: &Host) -> Vec<Value> {
 }
 
 /// Waits until the command waits for an answer; returns what the host lists of it.
-fn waits(host: &Host, seq: u64) -> Value {
+pub(crate) fn waits(host: &Host, seq: u64) -> Value {
     let waiting = || list(host).into_iter().find(|run| run["seq"] == seq && run["state"] == "waiting");
     waiting::until(PATIENCE, waiting).unwrap_or_else(|| panic!("#{seq} never waits: {:?}", list(host)))
 }

@@ -21,6 +21,8 @@ pub(in crate::host) enum NoAnswer {
     NotRunning,
     /// It does not ask for anything.
     NotWaiting,
+    /// It has no terminal: none was given, or nobody answered at it.
+    NoTerminal,
     /// Its terminal is its caller's: the prompt is there.
     AtItsCaller,
     /// This person has it.
@@ -58,6 +60,9 @@ impl Runs {
         }
         if let Some(other) = &run.answering {
             return Err(NoAnswer::Taken(other.by));
+        }
+        if run.streams[Stream::Tty as usize].is_none() {
+            return Err(NoAnswer::NoTerminal);
         }
         if !is_waiting && !is_forced && !has_own_terminal {
             return Err(NoAnswer::NotWaiting);

@@ -83,6 +83,8 @@ impl Runs {
                 self.close_unread(job, turn, engine);
                 self.pause_begun(job, turn.now);
             }
+            GuardReport::Detached => self.lose_terminal(job, turn, engine),
+            GuardReport::Fed => run.lock_terminal(),
             GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
             GuardReport::Failed { stage, errno } => {
                 let known = &run.description;

@@ -22,6 +22,7 @@ use crate::host::stream_plan::StreamPlan;
 use crate::host::terminal_relay::LentTerminal;
 use crate::host::turn::{Source, Turn};
 use crate::io::port::Port;
+use crate::script::{self, Fed, SudoAsks};
 use crate::sys::{self, pty, socket};
 
 impl Starts {
@@ -36,7 +37,7 @@ impl Starts {
         runs: &mut Runs,
     ) -> io::Result<Streams> {
         let command = &pending.command;
-        let plan = self.plan(command);
+        let plan = self.plan(command).controlled(runs.prompts.wait(turn.now).is_some(), || feeds_program(command));
         let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let mut streams: StreamPorts = [const { None }; Stream::ALL.len()];
         let mut far = Vec::new();
@@ -148,6 +149,12 @@ impl Starts {
             }
         }
     }
+}
+
+/// Returns true if something is piped or redirected into a program of the command that may read answers there. What an
+/// agent's wrapper redirects is no answer.
+fn feeds_program(command: &Command) -> bool {
+    !command.is_words && script::feeds(&command.text, SudoAsks::of(sys::process::uid())) != Fed::Nothing
 }
 
 /// The run now has a guard and streams.

@@ -25,7 +25,6 @@ const COMMANDS: &str = include_str!("../../data/everyday/commands.txt");
 
 /// Commands whose result differs, and why that is right.
 const EXPLAINED: &[(&str, &str)] = &[
-    ("echo text > /dev/tty", "a command has a controlling terminal, so that its prompts are seen"),
     ("echo text | tee /dev/stderr", "the caller's file is a pipe to the command, and cannot be truncated by it"),
     ("[ -p /dev/stdout ] && echo pipe; [ -p /dev/stdin ] || echo no pipe", "the same, and looks like one"),
 ];

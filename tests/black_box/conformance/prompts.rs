@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use super::case::{Bench, users};
 use super::prompters::{OTHERS, READERS};
 use crate::support::call::{Call, Outcome, Output, Target};
-use crate::support::host::Host;
+use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::reader::read_some;
@@ -50,9 +50,12 @@ pub(super) enum Way {
     Terminal,
     /// One for both, so that both become the terminal.
     OneTerminal,
-    /// `REXEC_TTY=never`.
+    /// Pipes, and a terminal at which nobody answers.
     Pipes,
 }
+
+/// A host that gives commands on pipes a terminal, and end of file to what reads it.
+pub(super) const UNANSWERED: Setup = Setup { flags: &["--prompts", "ask", "--prompt-wait", "0"], ..MIRROR };
 
 /// How many run at once: nearly all of them wait rather than work.
 const AT_ONCE: usize = 8;
@@ -78,11 +81,13 @@ fn locked_server() -> u16 {
 fn check(user: Option<u32>, ways: &[Way], table: &[&Prompt]) {
     let bench = Bench::new(user);
     let Some(host) = &bench.host else { return };
+    let unanswered = Host::with(Setup { user, ..UNANSWERED });
     let (wrong, next, locked) = (Mutex::new(Vec::new()), AtomicUsize::new(0), locked_server());
     let runs: Vec<(&Prompt, Way)> =
         ways.iter().flat_map(|&way| table.iter().map(move |&prompt| (prompt, way))).collect();
     let work = || {
         while let Some((prompt, way)) = runs.get(next.fetch_add(1, Relaxed)) {
+            let host = if *way == Way::Pipes { &unanswered } else { host };
             let fault = prompt.fault(host, *way, locked);
             let tell = |text| format!("{} ({way:?}, user {user:?}) {text}", prompt.name);
             wrong.lock().expect("no run panics").extend(fault.map(tell));
@@ -116,9 +121,8 @@ impl Prompt {
     /// The call, in a directory of its own.
     fn call(&self, host: &Host, way: Way, locked: u16) -> Call {
         let script = format!("cd $(mktemp -d -p $HOME) || exit; {}", self.script);
-        let mode = if way == Way::Pipes { "REXEC_TTY=never" } else { "REXEC_SANITIZE=strip" };
         let output = if way == Way::OneTerminal { Output::OnePipe } else { Output::Apart };
-        Call { output, ..host.call(&script).env(mode).env(&format!("LOCKED_PORT={locked}")) }
+        Call { output, ..host.call(&script).env("REXEC_SANITIZE=strip").env(&format!("LOCKED_PORT={locked}")) }
     }
 
     fn fault(&self, host: &Host, way: Way, locked: u16) -> Option<String> {

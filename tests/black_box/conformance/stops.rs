@@ -5,24 +5,23 @@ use std::fs;
 
 use nix::sys::signal::Signal;
 
-use super::prompts::{HANG, describe, notes};
+use super::prompts::{HANG, UNANSWERED, describe, notes};
 use crate::support::call::{Call, Outcome, Target};
-use crate::support::host::Host;
+use crate::support::host::{Host, PLAIN};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
-const MODES: [&str; 2] = ["REXEC_SANITIZE=strip", "REXEC_TTY=never"];
-
-/// Each script with its modes at once; `check` says what is wrong.
+/// Each script with its output on a terminal, and on pipes with a terminal to read; `check` says what is wrong.
 fn in_both_modes(script: &str, check: impl Fn(&Outcome) -> bool) {
-    let host = Host::start();
-    for mode in MODES {
-        let mut calling = host.call(script).env(mode).start(Target::Shim(&host.socket())).expect("the shim starts");
-        let Some(seen) = calling.finish(HANG) else { panic!("{script} ({mode}) hangs: {:#?}", host.tree()) };
-        assert!(check(&seen), "{script} ({mode}) {}", describe(&seen));
+    for setup in [PLAIN, UNANSWERED] {
+        let host = Host::with(setup);
+        let call = host.call(script).env("REXEC_SANITIZE=strip");
+        let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+        let Some(seen) = calling.finish(HANG) else { panic!("{script} hangs: {:#?}", host.tree()) };
+        assert!(check(&seen), "{script} {:?} {}", setup.flags, describe(&seen));
+        host.finish();
     }
-    host.finish();
 }
 
 #[test]
@@ -53,15 +52,15 @@ fn the_terminal_comes_back_from_a_full_screen_program_that_is_hung_up() {
     }
     let script = "less /etc/services >/dev/tty; seq 100; read x </dev/tty; echo $? end";
     let expected = (1..=100).map(|n| format!("{n}\n")).collect::<String>() + "1 end\n";
-    let host = Host::start();
-    for mode in ["REXEC_SANITIZE=collapse", "REXEC_TTY=never"] {
-        let seen = host.call(script).env(mode).run(Target::Shim(&host.socket()));
-        assert!(seen.out().ends_with(&expected) && !seen.out().contains("(END)"), "{mode} {}", describe(&seen));
-        assert_eq!((seen.code(), notes(&seen)), (0, vec!["less".to_owned()]), "{mode} {}", describe(&seen));
+    for setup in [PLAIN, UNANSWERED] {
+        let host = Host::with(setup);
+        let seen = host.call(script).env("REXEC_SANITIZE=collapse").run(Target::Shim(&host.socket()));
+        assert!(seen.out().ends_with(&expected) && !seen.out().contains("(END)"), "{}", describe(&seen));
+        assert_eq!((seen.code(), notes(&seen)), (0, vec!["less".to_owned()]), "{}", describe(&seen));
+        let shown = || host.console_text().lines().any(|line| line == "100");
+        assert!(waiting::until_true(PATIENCE, shown), "{}", host.console_text());
+        host.finish();
     }
-    let shown = || host.console_text().lines().any(|line| line == "100");
-    assert!(waiting::until_true(PATIENCE, shown), "{}", host.console_text());
-    host.finish();
 }
 
 #[test]

@@ -251,7 +251,9 @@ fn each_answer_is_in_the_journal_once_although_recorders_die() {
 fn the_end_of_a_text_is_the_return_key_where_keys_are_read_one_by_one() {
     let host = Host::with(ATTENDED);
     let read = "dd bs=1 count=2 </dev/tty 2>/dev/null | od -An -c";
-    let mut call = start(&host, &format!("stty -icanon -icrnl </dev/tty; {read}; stty sane </dev/tty; {read}"));
+    // A text that feeds something and names the terminal itself would have none.
+    let script = format!("stty -icanon -icrnl </dev/tty; {read}; stty sane </dev/tty; {read}");
+    let mut call = start(&host, &format!("cat >asks <<'end'\n{script}\nend\nsh asks"));
     for seq in [1, 1] {
         waits(&host, seq);
         assert_eq!(send(&host, seq, "y\n")["bytes"], 2);

@@ -48,17 +48,24 @@ fn a_person_answers_a_program_of_another_session() {
     assert_eq!(ended.err(), "rexec: waits for input at the console (python3)\n");
 }
 
+/// What the caller is told when a program asks.
+const WAITS: &str = "rexec: waits for input at the console (python3)\n";
+
+/// A host where nobody answers.
+const UNANSWERED: Setup = Setup { flags: &["--prompts", "ask", "--prompt-wait", "0"], ..MIRROR };
+
 /// It is given end of file once for each time that it asks, and no signal.
 #[test]
 fn a_program_of_another_session_gets_end_of_file_when_nobody_answers() {
     if !can_ask() {
         return;
     }
-    let host = Host::with(Setup { flags: &["--prompts", "fail"], ..MIRROR });
+    let host = Host::with(UNANSWERED);
     let mut call = start(&host, &ASKS.replace("\"Repeat: \"", ""));
     let ended = ends(&mut call);
     assert_eq!(ended.out(), "nothing\nend\n");
-    assert_eq!(ended.err(), "rexec: command asked for terminal input (python3); got end of file\n");
+    let told = "rexec: command asked for terminal input (python3); got end of file\n";
+    assert_eq!(ended.err(), format!("{WAITS}{told}"));
 }
 
 /// A pinentry in curses reads key by key: ^D would become a part of the passphrase that a person types later.
@@ -67,7 +74,7 @@ fn what_reads_keys_in_another_session_finds_none_when_nobody_answers() {
     if !can_ask() {
         return;
     }
-    let host = Host::with(Setup { flags: &["--prompts", "fail"], ..MIRROR });
+    let host = Host::with(UNANSWERED);
     let asks = ASKS
         .replace("~termios.ECHO", "~(termios.ECHO | termios.ICANON)")
         .replace("os.read(tty, 100).decode()", "b\"\".join(iter(lambda: os.read(tty, 1), b\"\\n\")).decode()")
@@ -80,5 +87,5 @@ fn what_reads_keys_in_another_session_finds_none_when_nobody_answers() {
     let ended = ends(&mut call);
     assert_eq!(ended.out(), "word\nend\n");
     let told = "rexec: command asked for terminal input (python3); nobody answered, and it waits on\n";
-    assert_eq!(ended.err(), told);
+    assert_eq!(ended.err(), format!("{WAITS}{told}"));
 }

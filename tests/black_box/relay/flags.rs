@@ -57,13 +57,15 @@ fn pipes_are_tidied() {
 
 #[test]
 fn sizes_and_pipes_are_as_told() {
-    const SCRIPT: &str = "stty size </dev/tty; test -t 1 && echo terminal || echo pipe";
+    const SCRIPT: &str = "stty size </dev/tty 2>/dev/null; test -t 1 && echo terminal || echo pipe";
     for (flags, expected) in [
         (&[][..], "48 160\nterminal\n"),
         (&["--pty-size", "91x33"], "33 91\nterminal\n"),
-        (&["--pty-size=91x33", "--no-pty"], "33 91\npipe\n"),
-        (&["--tty=auto"], "24 80\npipe\n"),
-        (&["--tty", "never"], "24 80\npipe\n"),
+        (&["--pty-size=91x33", "--tty=auto", "--prompts=ask"], "33 91\npipe\n"),
+        (&["--tty=auto", "--prompts=ask"], "24 80\npipe\n"),
+        (&["--tty=auto"], "pipe\n"),
+        (&["--pty-size=91x33", "--no-pty", "--prompts=ask"], "pipe\n"),
+        (&["--tty", "never", "--prompts=ask"], "pipe\n"),
     ] {
         assert_eq!(host(flags).run(SCRIPT).out(), expected, "{flags:?}");
     }

@@ -153,9 +153,14 @@ fn nameless_file() -> File {
 /// The reading end of a pipe into which a thread writes these bytes.
 fn feed(bytes: Vec<u8>) -> OwnedFd {
     let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
+    let mut write = File::from(write);
+    // What a pipe has room for in any case is there when the command begins.
+    let (now, later) = bytes.split_at(bytes.len().min(4_096));
+    write.write_all(now).expect("an empty pipe takes them");
+    let later = later.to_vec();
     std::thread::spawn(move || {
         // A reader that leaves early is part of some cases.
-        _ = File::from(write).write_all(&bytes);
+        _ = write.write_all(&later);
     });
     read
 }
