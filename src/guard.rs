@@ -59,6 +59,7 @@ mod asker;
 pub mod baseline;
 mod condition;
 pub mod control;
+mod endless;
 mod extras;
 mod foreground;
 mod hunt;

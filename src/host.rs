@@ -107,6 +107,7 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::{Effect, Engine, JobId};
+use crate::core::job::Order;
 use crate::io::poller::Ready;
 use crate::limits;
 use crate::sys::closer;
@@ -336,6 +337,9 @@ impl Host {
         while let Some(effect) = self.engine.next_effect() {
             match effect {
                 Effect::Start(job) => self.start(job),
+                Effect::Order(job, Order::GiveUpTerminal) => {
+                    self.runs.give_up_terminal(job, &mut self.turn, &mut self.engine);
+                }
                 Effect::Order(job, order) => self.runs.order(job, order, self.turn.now),
             }
         }

@@ -179,8 +179,10 @@ pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
 pub const INPUT_STOPS_MAX: u32 = 5;
 /// How long a command whose standard input is empty when it begins is watched for something in it: callers write the input
 /// of a program just after they have started it. Of `spawnSync({input})` of Node.js, 77 % had done so at once and all within
-/// 2 ms; a busy machine takes longer.
-pub const LATE_INPUT: Duration = Duration::from_millis(50);
+/// 2 ms; a busy machine takes much longer.
+pub const LATE_INPUT: Duration = Duration::from_millis(500);
+/// How long after the end of its terminal, and then after its SIGHUP, a program that reads on and gets nothing is ended.
+pub const ENDLESS_LOOK: Duration = Duration::from_secs(1);
 /// How long a guard waits for the other members of a process group to stop, when the first one was stopped at the
 /// terminal. Then it takes what still runs for the asker.
 pub const GROUP_STOP_WAIT: Duration = Duration::from_millis(20);

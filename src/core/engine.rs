@@ -147,6 +147,11 @@ impl Engine {
         self.order(id, |job| job.on_input_stop(wish, program, wait, now));
     }
 
+    /// The job's terminal is given up when nobody answers at it: nothing else goes through it.
+    pub fn give_up_unanswered(&mut self, id: JobId) {
+        self.tell(id, Job::give_up_unanswered);
+    }
+
     /// The process group of the job that waited for an answer has ended.
     pub fn on_asker_gone(&mut self, id: JobId) {
         self.tell(id, Job::on_asker_gone);

@@ -186,6 +186,11 @@ impl Job {
     /// No process holds this stream open any more.
     pub fn on_hangup(&mut self, stream: Stream) {
         self.open.remove(stream);
+        if stream == Stream::Tty {
+            // Nothing of it stops at a terminal any more, nor waits for an answer.
+            self.look = None;
+            self.prompts.forget();
+        }
         self.settle(None);
     }
 

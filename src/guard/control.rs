@@ -109,6 +109,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::GiveForeground => [13, 0],
         Order::TakeForeground => [14, 0],
         Order::LeaveKeys => [15, 0],
+        Order::GiveUpTerminal => [16, 0],
         Order::SignalLeft(signal) => [20, signal.number()],
         Order::Pause => [21, 0],
         Order::Unpause => [22, 0],
@@ -134,6 +135,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [13, _] => Order::GiveForeground,
         [14, _] => Order::TakeForeground,
         [15, _] => Order::LeaveKeys,
+        [16, _] => Order::GiveUpTerminal,
         [20, signal] => Order::SignalLeft(Signal::new(signal)),
         [21, _] => Order::Pause,
         [22, _] => Order::Unpause,
@@ -325,7 +327,7 @@ mod tests {
         let term = Signal(process::Signal::TERM);
         let pauses = [Order::SignalLeft(process::Signal::HUP), Order::Pause, Order::Unpause];
         let others = [term, Terminate, Kill, EndInput, LeaveKeys, HangUp, BreakPipe, Look, KillGroup, Typed];
-        let answers = [PassModes, GiveForeground, TakeForeground];
+        let answers = [PassModes, GiveForeground, TakeForeground, Order::GiveUpTerminal];
         for order in others.into_iter().chain(resume).chain(pauses).chain(answers) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }

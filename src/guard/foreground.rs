@@ -120,6 +120,11 @@ impl Foreground {
         }
     }
 
+    /// Returns true if the command has a terminal that it may stop at.
+    pub(super) fn has_terminal(&self) -> bool {
+        self.slave.is_some()
+    }
+
     /// Notes that the command begins while its caller is in the background of a relayed terminal.
     pub(super) fn begin_away(&mut self, shell: ProcessGroup) {
         self.away = Some(shell);
@@ -374,6 +379,22 @@ impl Foreground {
         self.hung_up_groups.push(group);
         let _ = kill::group(group, Signal::HUP);
         let _ = kill::group(group, CONT);
+    }
+
+    /// Leaves the command without a controlling terminal, and continues what was stopped at it. What reads it from then on
+    /// is not stopped, and gets end of file as soon as the host has hung up.
+    /// Returns the processes that have asked.
+    pub(super) fn give_up(&mut self) -> Vec<Pid> {
+        let Some(slave) = self.slave.take() else { return Vec::new() };
+        // Its SIGHUP is for the foreground group: the guard's own, which ignores it.
+        let _ = pty::set_foreground(&slave, self.own);
+        pty::give_up(&slave);
+        let asked: Vec<_> = self.reported.take().into_iter().chain(self.waiting.drain(..)).collect();
+        for stopped in &asked {
+            let _ = kill::group(stopped.group, CONT);
+        }
+        self.close();
+        asked.into_iter().map(|stopped| stopped.asker).collect()
     }
 
     /// Closes the terminal, because the shell has ended.

@@ -39,7 +39,7 @@ impl Supervisor {
         let group = process.group;
         if self.shell.is_none() {
             self.foreground.hang_up_group(group);
-        } else if !self.foreground.knows(group) {
+        } else if self.foreground.has_terminal() && !self.foreground.knows(group) {
             self.on_group_stopped(group, signal == TTIN, &members_of(group));
         }
     }
@@ -64,6 +64,9 @@ impl Supervisor {
     /// such as timeout(1).
     pub(super) fn look(&mut self) {
         if self.shell.is_none() || self.relayed.is_some() || self.paused.is_some() || self.foreground.has_slice() {
+            return;
+        }
+        if !self.foreground.has_terminal() {
             return;
         }
         let reports = self.foreground.check_asker();

@@ -12,6 +12,7 @@ use nix::sys::signalfd::SignalFd;
 
 use super::condition::SleepCount;
 use super::control::{self, GuardReport, RunPlan};
+use super::endless::EndlessReaders;
 use super::foreground::Foreground;
 use super::hunt::Hunt;
 use super::paused_tree::PausedTree;
@@ -57,6 +58,8 @@ pub(super) struct Supervisor {
     pub(super) relayed: Option<RelayedTerminal>,
     /// Where the command gets keys only while it asks for them.
     pub(super) demand: Option<Demand>,
+    /// Programs that read on behind the end of a terminal that was given up.
+    endless: EndlessReaders,
     /// The command's standard input, and until when it is watched for something to come into it.
     late_input: Option<(OwnedFd, Instant)>,
     /// The guard may serve another command after this one.
@@ -95,6 +98,7 @@ impl Supervisor {
             stopped_before_pause: Vec::new(),
             relayed: None,
             demand: plan.has(control::PLAN_ON_DEMAND).then(Demand::default),
+            endless: EndlessReaders::default(),
             late_input: None,
             is_reusable: !plan.has(control::PLAN_RELAYED | control::PLAN_LEADER | control::PLAN_ON_DEMAND),
         }
@@ -146,7 +150,8 @@ impl Supervisor {
         let now = Instant::now();
         let demand = self.demand.as_ref().and_then(Demand::deadline);
         let late_input = self.late_input.as_ref().map(|(_, until)| *until);
-        let due = [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand, late_input];
+        let endless = self.endless.deadline();
+        let due = [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand, late_input, endless];
         let timeout = match due.into_iter().flatten().min() {
             None => PollTimeout::NONE,
             // Rounded up, so that poll(2) does not return just before the time.
@@ -194,6 +199,7 @@ impl Supervisor {
 
     fn tick(&mut self, now: Instant) {
         self.late_input.take_if(|(_, until)| now >= *until);
+        self.endless.tick(now);
         let reports = self.foreground.tick(now);
         self.report(&reports);
         if let Some(demand) = self.demand.as_mut().filter(|_| self.shell.is_some()) {
@@ -341,6 +347,10 @@ impl Supervisor {
                 self.report(&[GuardReport::Hunting]);
                 let reports = self.hunt.start(Instant::now());
                 self.report(&reports);
+            }
+            Order::GiveUpTerminal => {
+                let asked = self.foreground.give_up();
+                self.endless.watch(asked.into_iter().filter_map(tree::process), Instant::now());
             }
             Order::EndInput
             | Order::LeaveKeys

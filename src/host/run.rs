@@ -305,6 +305,24 @@ impl ActiveRun {
         self.stream(Stream::Tty).into_iter().for_each(|master| pty::lock(master.fd()));
     }
 
+    /// Returns true if its terminal is hung up when nobody answers at it. One that the command's output goes through has to
+    /// stay, and so has its caller's.
+    pub(super) fn is_hung_up_unanswered(&self) -> bool {
+        self.tty.is_none() && self.relay.is_none()
+    }
+
+    /// Returns true if it never had such a terminal, or has lost it.
+    pub(super) fn is_hung_up(&self) -> bool {
+        self.is_hung_up_unanswered() && self.streams[Stream::Tty as usize].is_none()
+    }
+
+    /// Makes what opens the name of its terminal fail, unless the command's output goes through it.
+    pub(super) fn lock_unanswered_terminal(&mut self) {
+        if self.is_hung_up_unanswered() {
+            self.lock_terminal();
+        }
+    }
+
     /// Types ^D at its terminal, which a reader in line mode takes for end of file.
     pub(super) fn type_end_of_file(&mut self) {
         if let Some(port) = self.stream(Stream::Tty) {

@@ -184,6 +184,7 @@ impl Runs {
     pub(super) fn order(&mut self, job: JobId, order: Order, now: Instant) {
         let Some(run) = self.all.get_mut(&job) else { return };
         if order == Order::EndInput {
+            run.lock_unanswered_terminal();
             // The guard makes the reader the foreground group, where it takes this.
             run.type_end_of_file();
         }
@@ -199,7 +200,13 @@ impl Runs {
         self.flush_guard(job);
     }
 
-    /// The command has no terminal.
+    /// Nobody answers at the command's terminal, which is hung up.
+    pub(super) fn give_up_terminal(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
+        self.order(job, Order::GiveUpTerminal, turn.now);
+        self.lose_terminal(job, turn, engine);
+    }
+
+    /// The command has no terminal any more, or never had one.
     fn lose_terminal(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
         self.close_stream(job, Stream::Tty, turn);
         engine.on_hangup(job, Stream::Tty);

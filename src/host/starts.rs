@@ -22,6 +22,7 @@ use super::options::HostOptions;
 use super::orders::Again;
 use super::peers::Peers;
 use super::recorder_link::RecorderLink;
+use super::run::ActiveRun;
 use super::runs::Runs;
 use super::screen::Screen;
 use super::spares::Spares;
@@ -203,6 +204,9 @@ impl Starts {
         match self.hand_over(job, &pending, turn, peers, runs) {
             Ok(streams) => {
                 engine.on_started(job, streams, turn.now);
+                if runs.get(job).is_some_and(ActiveRun::is_hung_up_unanswered) {
+                    engine.give_up_unanswered(job);
+                }
                 runs.close_unread(job, turn, engine);
                 if let Some(timeout) = pending.command.timeout {
                     runs.limit(job, timeout, turn.now);

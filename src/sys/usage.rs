@@ -14,6 +14,9 @@ use rexec_sh::protocol::process::Pid;
 /// Descriptors of a process that are looked at for listening sockets.
 const DESCRIPTORS_MAX: usize = 4_096;
 
+/// More calls than a program makes that does anything else than reading.
+const MANY_CALLS: u64 = 10_000;
+
 /// What a process uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessUsage {
@@ -48,6 +51,31 @@ pub fn ticks_since_boot() -> u64 {
     let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
     let each = setting(libc::_SC_CLK_TCK);
     seconds * each + nanoseconds * each / 1_000_000_000
+}
+
+/// What a process has read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Calls of read(2) and its like.
+    calls: u64,
+    /// What they gave, bytes.
+    bytes: u64,
+}
+
+impl Reads {
+    /// Returns true if the process has called over and over again since then, and got nothing.
+    #[must_use]
+    pub fn are_empty_since(self, before: Self) -> bool {
+        self.calls.saturating_sub(before.calls) > MANY_CALLS && self.bytes == before.bytes
+    }
+}
+
+/// What a process has read so far; `None` when it is gone or another user's, or when the kernel does not count.
+#[must_use]
+pub fn reads(pid: Pid) -> Option<Reads> {
+    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let count = |name| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some(Reads { calls: count("syscr:")?, bytes: count("rchar:")? })
 }
 
 /// Clock ticks as a time.

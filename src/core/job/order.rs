@@ -25,6 +25,9 @@ pub enum Order {
     EndInput,
     /// Leave what reads keys in another session alone, because nobody answers: nothing is typed, and it is not reported again.
     LeaveKeys,
+    /// Leave the command without a controlling terminal, because nobody answers: the host hangs the terminal up, so that
+    /// what has asked reads end of file, and what asks later finds no terminal.
+    GiveUpTerminal,
     /// Let a stopped process group change the terminal's modes, in the foreground for a moment, and see whether it then
     /// reads.
     PassModes,

@@ -5,6 +5,10 @@
 //!      │                                       └──the time is over──▶ end of file
 //!      └──a stop, without──▶ end of file
 //! ```
+//!
+//! A terminal that the command's output does not go through is given up when nobody answers: the first program that asks
+//! reads end of file, and what asks again is left at a terminal that is gone. ^D would be a character to programs that
+//! read keys, and they would ask for ever.
 
 use std::time::{Duration, Instant};
 
@@ -31,6 +35,8 @@ pub(super) struct Prompts {
     has_told_end: bool,
     /// What asked last reads keys, see [`TerminalWish::Keys`].
     reads_keys: bool,
+    /// The terminal is given up when nobody answers.
+    is_given_up: bool,
     /// Stops for terminal input since the last [`Order::HangUp`].
     stops: u32,
     asking: Asking,
@@ -59,6 +65,8 @@ impl Prompts {
         if self.is_answered() {
             return Some(Order::GiveForeground);
         }
+        // What asks again has had its time.
+        let wait = wait.filter(|_| !(self.is_given_up && self.has_told_end));
         let Some(wait) = wait else { return Some(self.end_input(program, log)) };
         let waiting = Prompt { program, prompt: self.last_line(), since: now, until: now + wait };
         log.push(Entry::Waits(Box::new(waiting.clone())));
@@ -69,8 +77,12 @@ impl Prompts {
     /// Nobody answers. A program that keeps asking gets SIGHUP in the end.
     fn end_input(&mut self, program: String, log: &mut Log) -> Order {
         self.asking = Asking::Nobody;
-        if !std::mem::replace(&mut self.has_told_end, true) {
-            log.push(Entry::WantedInput { program, has_ended: !self.reads_keys });
+        let is_first = !std::mem::replace(&mut self.has_told_end, true);
+        if is_first {
+            log.push(Entry::WantedInput { program, has_ended: !self.reads_keys || self.is_given_up });
+        }
+        if self.is_given_up && (self.reads_keys || !is_first) {
+            return Order::GiveUpTerminal;
         }
         if self.reads_keys {
             return Order::LeaveKeys;
@@ -162,6 +174,11 @@ impl Job {
         self.prompts.reads_keys = wish == TerminalWish::Keys;
         let wait = wait.filter(|_| self.stop == Stop::No);
         self.prompts.on_read(program, wait, now, &mut self.log)
+    }
+
+    /// Has the terminal given up when nobody answers at it.
+    pub fn give_up_unanswered(&mut self) {
+        self.prompts.is_given_up = true;
     }
 
     /// The process group that waited for an answer has ended.

@@ -267,6 +267,26 @@ fn a_reader_of_the_terminal_gets_end_of_file_and_is_hung_up_at_its_fifth_stop() 
 }
 
 #[test]
+fn a_terminal_that_is_given_up_gives_end_of_file_once_and_to_readers_of_keys_not_at_all() {
+    for (wish, orders) in [
+        (TerminalWish::Input, &[Order::EndInput, Order::GiveUpTerminal][..]),
+        (TerminalWish::Keys, &[Order::GiveUpTerminal]),
+    ] {
+        let mut run = Scenario::new();
+        run.job.give_up_unanswered();
+        let wait = Some(Duration::from_secs(60));
+        assert_eq!(run.job.on_input_stop(wish, "zip".into(), wait, run.now), None, "a person has time");
+        run.now += Duration::from_secs(60);
+        assert_eq!(run.job.tick(run.now), Some(orders[0]));
+        for &order in &orders[1..] {
+            assert_eq!(run.job.on_input_stop(wish, "zip".into(), wait, run.now), Some(order), "it has had its time");
+        }
+        run.apply(Fact::HangUp);
+        assert!(run.job.deadline().is_none(), "nothing stops at a terminal that is gone: {:?}", run.job.deadline());
+    }
+}
+
+#[test]
 fn a_silent_command_is_looked_through_at_doubling_intervals() {
     let mut run = Scenario::new();
     let mut looks = Vec::new();

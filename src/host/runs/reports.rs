@@ -2,7 +2,7 @@
 
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::StartError;
+use crate::core::entry::{StartError, TerminalWish};
 use crate::core::job::{Job, Order};
 use crate::guard::control::{self, GuardReport};
 use crate::host::peers::Peers;
@@ -15,6 +15,7 @@ use crate::io::poller::Ready;
 use crate::io::port::ReadOutcome;
 use crate::journal::record::Straggler;
 use crate::limits;
+use crate::sys::program::Program;
 use crate::sys::socket;
 use crate::sys::tree::Process;
 use crate::sys::usage::Listening;
@@ -97,11 +98,7 @@ impl Runs {
             GuardReport::OutOfReach { descriptor, limit } => {
                 self.on_not_started(job, start_errors::out_of_reach(descriptor, limit), engine);
             }
-            GuardReport::Stopped { wish, program } => {
-                // What the command wrote before it asked, the prompt perhaps, comes before the word that it asked.
-                self.drain_streams(job, turn, engine);
-                engine.on_input_stop(job, wish, program.to_string(), self.prompts.wait(turn.now), turn.now);
-            }
+            GuardReport::Stopped { wish, program } => self.on_asks(job, wish, program, turn, engine),
             // Somebody who answers by now should not find an end of file before the first key.
             GuardReport::TookBack if run.answering.is_some() => {}
             GuardReport::TookBack => run.type_end_of_file(),
@@ -132,6 +129,17 @@ impl Runs {
                 }
             }
         }
+    }
+
+    /// A process group of the command asks for its terminal.
+    fn on_asks(&mut self, job: JobId, wish: TerminalWish, program: Program, turn: &mut Turn, engine: &mut Engine) {
+        // One that has lost its terminal was continued by that.
+        if self.get_mut(job).is_none_or(|run| run.is_hung_up()) {
+            return;
+        }
+        // What the command wrote before it asked, the prompt perhaps, comes before the word that it asked.
+        self.drain_streams(job, turn, engine);
+        engine.on_input_stop(job, wish, program.to_string(), self.prompts.wait(turn.now), turn.now);
     }
 
     fn on_exited(&mut self, job: JobId, exit: Exit, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {

@@ -307,6 +307,18 @@ fn where_nobody_can_answer_there_is_no_terminal() {
     }
 }
 
+/// The terminal is locked as soon as an answer comes, although it was there when the command began.
+#[test]
+fn an_answer_that_comes_a_moment_later_is_read() {
+    let host = Host::with(ATTENDED);
+    let asks = "touch began; while (: </dev/tty) 2>/dev/null; do sleep 0.01; done; read x; echo \"got $x\"";
+    let shim = Target::Shim(&host.socket()).program("bash");
+    let script = format!("{{ until test -e began; do sleep 0.01; done; echo late; }} | {} -c '{asks}'", shim.display());
+    let call = host.call(&script).env(&format!("REXEC_SOCKET={}", host.socket().display()));
+    let seen = call.start(Target::Real).expect("bash starts").finish(HANG).expect("it finds no terminal any more");
+    assert_eq!((seen.code(), seen.out().as_str()), (0, "got late\n"), "{seen:?}");
+}
+
 /// Somebody who types from another terminal is there, too.
 #[test]
 fn who_answers_from_elsewhere_can_be_asked() {

@@ -4,7 +4,7 @@ use super::prompts::Note::{May, Names, Never};
 use super::prompts::Prompt;
 
 /// Runs on as if nobody watched.
-const QUIET: Prompt = Prompt { name: "", script: "", needs: &[], out: "end", note: Never };
+const QUIET: Prompt = Prompt { name: "", script: "", needs: &[], out: "end", left: "", note: Never };
 /// Takes the end of file.
 const ASKS: Prompt = Prompt { note: May, ..QUIET };
 
@@ -17,6 +17,7 @@ pub(super) const READERS: &[Prompt] = &[
         name: "read without echo",
         script: "stty -echo </dev/tty; read x </dev/tty; stty echo </dev/tty; echo $? end",
         out: "0 end",
+        left: "1 end",
         ..ASKS
     },
     Prompt { name: "select", script: "select x in a b; do :; done </dev/tty; echo end", note: Names("bash"), ..ASKS },
@@ -29,7 +30,7 @@ pub(super) const READERS: &[Prompt] = &[
         ..ASKS
     },
     Prompt { name: "bc", script: "bc -q </dev/tty; echo $? end", needs: &["bc"], out: "0 end", ..ASKS },
-    Prompt { name: "ed", script: "ed </dev/tty; echo $? end", needs: &["ed"], out: "0 end", note: Names("ed") },
+    Prompt { name: "ed", script: "ed </dev/tty; echo $? end", needs: &["ed"], out: "0 end", note: Names("ed"), ..ASKS },
     Prompt {
         name: "python input",
         script: "python3 -c 'input(\"name? \")' </dev/tty; echo $? end",
@@ -70,6 +71,7 @@ pub(super) const READERS: &[Prompt] = &[
         needs: &["zsh"],
         out: "1 end",
         note: Names("zsh"),
+        ..ASKS
     },
     Prompt { name: "an interactive zsh", script: "zsh -fi </dev/tty; echo end", needs: &["zsh"], ..ASKS },
     Prompt { name: "an interactive bash", script: "bash --norc -i </dev/tty; echo end", ..ASKS },
@@ -170,6 +172,7 @@ pub(super) const READERS: &[Prompt] = &[
         name: "read below two timeouts",
         script: "timeout 60 timeout 50 sh -c 'read x </dev/tty; read x </dev/tty'; echo $? end",
         out: "1 end",
+        left: "2 end",
         note: Names("sh"),
         ..ASKS
     },
@@ -178,6 +181,7 @@ pub(super) const READERS: &[Prompt] = &[
         script: "timeout 60 less /etc/services </dev/tty 2>/dev/tty >/dev/tty; echo $? end",
         needs: &["less"],
         out: "129 end",
+        left: "1 end",
         note: Names("less"),
     },
     Prompt { name: "vi below timeout", script: "timeout 60 vi -u NONE f </dev/tty; echo end", needs: &["vi"], ..ASKS },
@@ -187,6 +191,7 @@ pub(super) const READERS: &[Prompt] = &[
         needs: &["python3"],
         out: "1 end",
         note: Names("sh"),
+        ..ASKS
     },
     Prompt {
         name: "read in a group whose leader is gone",

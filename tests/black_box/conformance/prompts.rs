@@ -29,6 +29,8 @@ pub(super) struct Prompt {
     pub(super) needs: &'static [&'static str],
     /// What the output contains.
     pub(super) out: &'static str,
+    /// What it contains where the terminal is gone after the first question, if that is something else.
+    pub(super) left: &'static str,
     pub(super) note: Note,
 }
 
@@ -135,8 +137,9 @@ impl Prompt {
             Note::May => notes.len() <= 1,
             Note::Never => notes.is_empty(),
         };
+        let out = if way == Way::Pipes && !self.left.is_empty() { self.left } else { self.out };
         // Also after a program that wants keys and has to be hung up: its shell goes on.
-        let is_right = seen.code() == 0 && seen.out().contains(self.out);
+        let is_right = seen.code() == 0 && seen.out().contains(out);
         (!is_told || !is_right).then(|| describe(&seen))
     }
 }

@@ -7,29 +7,38 @@ use nix::sys::signal::Signal;
 
 use super::prompts::{HANG, UNANSWERED, describe, notes};
 use crate::support::call::{Call, Outcome, Target};
-use crate::support::host::{Host, PLAIN};
+use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
-/// Each script with its output on a terminal, and on pipes with a terminal to read; `check` says what is wrong.
-fn in_both_modes(script: &str, check: impl Fn(&Outcome) -> bool) {
-    for setup in [PLAIN, UNANSWERED] {
-        let host = Host::with(setup);
-        let call = host.call(script).env("REXEC_SANITIZE=strip");
-        let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
-        let Some(seen) = calling.finish(HANG) else { panic!("{script} hangs: {:#?}", host.tree()) };
-        assert!(check(&seen), "{script} {:?} {}", setup.flags, describe(&seen));
-        host.finish();
-    }
+/// A host that gives every command's output a terminal, and end of file at once to what reads it.
+fn on_terminal(script: &str, check: impl Fn(&Outcome) -> bool) {
+    ends_on(PLAIN, script, check);
+}
+
+/// The same, and on pipes, with a terminal at which nobody answers.
+fn everywhere(script: &str, check: impl Fn(&Outcome) -> bool) {
+    on_terminal(script, &check);
+    ends_on(UNANSWERED, script, check);
+}
+
+fn ends_on(setup: Setup, script: &str, check: impl Fn(&Outcome) -> bool) {
+    let host = Host::with(setup);
+    let call = host.call(script).env("REXEC_SANITIZE=strip");
+    let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+    let Some(seen) = calling.finish(HANG) else { panic!("{script} hangs: {:#?}", host.tree()) };
+    assert!(check(&seen), "{script} {:?} {}", setup.flags, describe(&seen));
+    host.finish();
 }
 
 #[test]
 fn a_program_that_reads_again_and_again_is_hung_up() {
-    in_both_modes("while :; do read x </dev/tty; done; echo end", |seen| {
+    // Without a terminal to open, this loop would run for ever, with the real shell, too.
+    on_terminal("while :; do read x </dev/tty; done; echo end", |seen| {
         (seen.code(), seen.out().as_str()) == (129, "") && notes(seen) == ["bash"]
     });
-    in_both_modes("timeout 60 sh -c 'while :; do read x </dev/tty; done'; echo $? end", |seen| {
+    on_terminal("timeout 60 sh -c 'while :; do read x </dev/tty; done'; echo $? end", |seen| {
         (seen.code(), seen.out().as_str()) == (0, "129 end\n") && notes(seen) == ["sh"]
     });
 }
@@ -40,7 +49,7 @@ fn a_program_that_ignores_the_end_of_input_is_hung_up() {
         let script = "python3 -c 'while True:
     try: input()
     except EOFError: pass' </dev/tty; echo end";
-        in_both_modes(script, |seen| (seen.code(), seen.out().as_str()) == (0, "end\n") && notes(seen) == ["python3"]);
+        everywhere(script, |seen| (seen.code(), seen.out().as_str()) == (0, "end\n") && notes(seen) == ["python3"]);
     }
 }
 
@@ -67,19 +76,17 @@ fn the_terminal_comes_back_from_a_full_screen_program_that_is_hung_up() {
 #[ignore = "long: programs that are hung up again and again"]
 fn a_loop_around_a_program_that_is_hung_up_ends() {
     let ask = "sh -c 'while read x </dev/tty || :; do :; done'";
-    in_both_modes(&format!("{ask}; {ask}; echo end"), |seen| (seen.code(), seen.out().as_str()) == (0, "end\n"));
-    in_both_modes(&format!("until {ask}; do :; done; echo end"), |seen| {
-        (seen.code(), seen.out().as_str()) == (129, "")
-    });
+    on_terminal(&format!("{ask}; {ask}; echo end"), |seen| (seen.code(), seen.out().as_str()) == (0, "end\n"));
+    on_terminal(&format!("until {ask}; do :; done; echo end"), |seen| (seen.code(), seen.out().as_str()) == (129, ""));
 }
 
 #[test]
 #[ignore = "long: waits out the time after a hang-up"]
 fn a_program_that_survives_the_hang_up_and_reads_on_is_killed() {
-    in_both_modes("trap '' HUP; while :; do read x </dev/tty; done; echo end", |seen| {
+    on_terminal("trap '' HUP; while :; do read x </dev/tty; done; echo end", |seen| {
         (seen.code(), seen.out().as_str()) == (137, "") && notes(seen) == ["bash"]
     });
-    in_both_modes("timeout 60 sh -c 'trap \"\" HUP; while :; do read x </dev/tty; done'; echo $? end", |seen| {
+    on_terminal("timeout 60 sh -c 'trap \"\" HUP; while :; do read x </dev/tty; done'; echo $? end", |seen| {
         (seen.code(), seen.out().as_str()) == (0, "137 end\n")
     });
 }
@@ -136,7 +143,7 @@ fn what_is_left_stopped_elsewhere_is_let_be() {
 fn a_program_that_does_not_touch_the_terminal_again_is_never_signalled() {
     let told = "for s in HUP INT QUIT TERM CONT USR1 TSTP; do trap \"echo $s\" $s; done";
     let lasting = "sleep 8 & while ! wait $!; do :; done";
-    in_both_modes(&format!("stty sane </dev/tty; {told}; {lasting}; echo end"), |seen| {
+    everywhere(&format!("stty sane </dev/tty; {told}; {lasting}; echo end"), |seen| {
         (seen.code(), seen.out().as_str()) == (0, "end\n") && notes(seen).is_empty()
     });
 }
