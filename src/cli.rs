@@ -1,7 +1,8 @@
 //! The command lines: `rexec-host` ([`host`]) and `rexec` ([`rexec`]), one file per subcommand.
 //!
-//! Output goes through `io::Write`, because the printing macros panic when nobody reads. A broken pipe is a success. What
-//! fails ends as one [`Notice`] on standard error, with one of the codes in `rexec_sh::protocol::exit_code`.
+//! Output goes through `io::Write`, because the printing macros panic when nobody reads: that of verbs through
+//! `output`, remarks and notices through `told`. A broken pipe is a success. What fails ends as one [`Notice`] on
+//! standard error, with one of the codes in `rexec_sh::protocol::exit_code`.
 
 mod acted;
 pub mod ask;
@@ -30,6 +31,7 @@ mod man;
 mod mcp;
 mod nearest;
 mod out;
+mod output;
 mod pause;
 pub mod print;
 mod projects;
@@ -60,15 +62,15 @@ mod wait;
 mod when;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place;
 use serde::Serialize;
 
+use self::output::{say, say_bytes, with_output};
 use crate::front::json_line::put_line;
 use crate::sys::process;
 use crate::text::escape::escape_line;
@@ -94,26 +96,6 @@ fn finish(result: Result<u8, Notice>) -> ExitCode {
     }
 }
 
-/// Writes this to standard output; returns the exit code.
-fn say(text: &str) -> Result<u8, Notice> {
-    say_bytes(text.as_bytes())
-}
-
-/// Writes these bytes to standard output; returns the exit code.
-fn say_bytes(bytes: &[u8]) -> Result<u8, Notice> {
-    let mut out = io::stdout().lock();
-    written(out.write_all(bytes).and_then(|()| out.flush()))?;
-    Ok(exit_code::SUCCESS)
-}
-
-/// Does this with a buffered standard output; returns the exit code.
-fn with_output(work: impl FnOnce(&mut BufWriter<StdoutLock<'_>>) -> Result<(), Notice>) -> Result<u8, Notice> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    work(&mut out)?;
-    written(out.flush())?;
-    Ok(exit_code::SUCCESS)
-}
-
 /// Writes each form with its version as a line of JSON.
 fn put_json<T: Serialize>(values: impl Iterator<Item = T>, out: &mut impl Write) -> Result<(), Notice> {
     values.into_iter().try_for_each(|value| written(out.write_all(json_line(&value).as_bytes())))
@@ -135,20 +117,11 @@ fn json_line(form: &impl Serialize) -> String {
     bare_json_line(&Versioned { v: FORM_VERSION, form })
 }
 
-/// The value as a line of JSON. Hidden characters and all control characters are spelled out, so that a terminal may
-/// show it.
+/// The value as a line of JSON that a terminal may show.
 fn bare_json_line(value: &impl Serialize) -> String {
     let mut line = Vec::new();
     put_line(value, &mut line);
-    let mut shown = String::with_capacity(line.len());
-    for c in String::from_utf8_lossy(&line).chars() {
-        if c == '\n' || !(c.is_control() || is_hidden(c)) {
-            shown.push(c);
-        } else {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
-        }
-    }
-    shown
+    shown_json(&line)
 }
 
 /// Lines of JSON in which hidden characters, all control characters and the host's bar are spelled out, so that a terminal

@@ -29,6 +29,7 @@
 //! * `whole` — no character and no escape sequence is torn where output is cut.
 //! * `bind_failure` — whether output says that a port is in use, and which it may be.
 //! * `safe_text` — by its type, text that a person's terminal may show as it is.
+//! * `terminal_text` — what a verb writes to a terminal: plain text and own colours.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
 //! `name` is the rule for names, and `agent_name` how agents are called everywhere. `settings` edits files that people write.
@@ -63,6 +64,7 @@ pub mod safe_text;
 pub mod sanitize;
 mod scan;
 pub mod settings;
+pub mod terminal_text;
 pub mod unwrap;
 mod utf8;
 pub mod whole;

@@ -16,6 +16,7 @@ use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::wire::{self, Decoded, FromHost};
 
+use super::output::drawn;
 use super::told::tell;
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use super::{ask, chosen, run_reference, told};
@@ -358,7 +359,7 @@ impl Attachment {
 }
 
 fn put(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = drawn();
     out.write_all(bytes)?;
     out.flush()
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use time::PrimitiveDateTime;
 
 use super::look::columns_of;
+use super::output::VerbOutput;
 use super::run_reference::unreadable;
 use super::sheet::{Sheet, Tint, padded};
 use super::told::tell;
@@ -68,7 +69,7 @@ TIME is 1h, 2d, 30s (so long ago), today, yesterday, 09:40, 2026-05-21,
     run: |parser| {
         let sheet = Sheet::standard();
         let wish = Wish::read(parser, &sheet)?;
-        log(&super::home()?, &wish, &sheet, &mut io::BufWriter::new(io::stdout().lock()))
+        log(&super::home()?, &wish, &sheet, &mut VerbOutput::standard())
     },
 };
 

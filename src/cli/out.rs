@@ -1,7 +1,7 @@
 //! `rexec out N`: what a command wrote, whole or in part.
 
 use std::collections::VecDeque;
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
+use super::output::{VerbOutput, drawn};
 use super::run_reference::{self, RunReference, unreadable};
 use super::told::tell;
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
@@ -171,18 +172,18 @@ impl Part {
 
     /// Prints the part; returns the exit code.
     fn print(&self, output: WholeOutput) -> io::Result<u8> {
-        let stdout = io::stdout();
-        let is_terminal = stdout.is_terminal();
-        let mut out = BufWriter::new(stdout.lock());
+        let is_terminal = io::stdout().is_terminal();
         if self.is_raw {
+            let mut out = drawn();
             copy(output, is_terminal, &mut out)?;
             out.flush()?;
             return Ok(exit_code::SUCCESS);
         }
+        let mut out = VerbOutput::standard();
         let mut shown = Shown { part: self, is_terminal, out: &mut out, number: 0, count: 0, last: VecDeque::new() };
         output.for_each_line(|piece| shown.take(piece))?;
         let code = shown.finish()?;
-        out.flush()?;
+        out.finish()?;
         Ok(code)
     }
 }

@@ -12,6 +12,7 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::look::Look;
+use super::output::drawn;
 use super::run_reference::{self, RunReference, unreadable};
 use super::told::tell;
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
@@ -163,7 +164,7 @@ fn journal_before(seq: u64, ran: Duration) -> Result<Option<WholeOutput>, Notice
 fn pass_on(mut stream: BufReader<UnixStream>) -> Result<u8, Notice> {
     let failed = |error: io::Error| Notice::from(ask::AskError::Lost(error));
     let mut signals = HostSignals::take_stoppable().map_err(failed)?;
-    let mut out = io::stdout().lock();
+    let mut out = drawn();
     loop {
         let bytes = stream.buffer().to_vec();
         if !bytes.is_empty() {

@@ -1,7 +1,7 @@
 //! What a program says on standard error: notices, and remarks on a result.
 //!
-//! Invariant: on a terminal no line breaks within a word; elsewhere each sentence has one line, for programs that read
-//! it.
+//! Invariants: what is said is plain text, whoever chose a part of it; on a terminal no line breaks within a word;
+//! elsewhere each sentence has one line, for programs that read it.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -10,6 +10,7 @@ use rexec_sh::protocol::notice::remark;
 
 use super::look::columns_of;
 use crate::sys::pty;
+use crate::text::escape::escape_text;
 
 /// Columns that a line has at least behind its indent.
 const COLUMNS_MIN: usize = 20;
@@ -19,10 +20,16 @@ pub(super) fn tell(text: impl Display) {
     put(remark(text));
 }
 
+/// Asks something, whose answer is typed in the same line.
+pub(super) fn ask(question: impl Display) {
+    // Without a standard error there is nobody to ask.
+    let _ = io::stderr().lock().write_all(escape_text(&question.to_string()).as_bytes());
+}
+
 /// Writes a rendered notice, or several.
 pub(super) fn put(text: impl Display) {
     let error = io::stderr();
-    let text = text.to_string();
+    let text = escape_text(&text.to_string());
     let text = match pty::size(&error).filter(|size| size.cols > 0) {
         Some(size) => text.lines().map(|line| broken(line, size.cols.into())).collect(),
         None => text,

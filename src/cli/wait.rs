@@ -1,7 +1,6 @@
 //! `rexec wait N|NAME…`: waits for the end of commands, or until they are ready, and exits as they do.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::time::{Duration, Instant};
 
 use lexopt::prelude::{Long, Value};
@@ -10,6 +9,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::awaited::{AwaitedEnd, BackgroundRun, Wanted};
 use super::host_calls::{CallError, HostCalls};
+use super::output::VerbOutput;
 use super::run_reference::{self, RunReference};
 use super::service::HostRun;
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
@@ -116,7 +116,7 @@ impl WaitCall {
             };
             match end {
                 Ok(end) => {
-                    end.say(self.is_json, &mut io::stdout().lock())?;
+                    end.say(self.is_json, &mut VerbOutput::standard())?;
                     codes.insert(run, end.code());
                 }
                 Err(notice) if notice.code == exit_code::NO_SUCH_RUN => {
@@ -148,7 +148,7 @@ impl WaitCall {
             }
             if let Some(line) = written(run, text)? {
                 let end = AwaitedEnd::of_text(&status, line, &self.awaited);
-                end.say(self.is_json, &mut io::stdout().lock())?;
+                end.say(self.is_json, &mut VerbOutput::standard())?;
                 codes.insert(run, end.code());
                 asked.remove(&id);
             }

@@ -1,7 +1,7 @@
 //! JSON-RPC on the host's socket: the exchanges of the manual, what each method does, and clients that are slow, dead or
 //! malicious.
 
-mod client;
+pub(crate) mod client;
 mod documented;
 mod misbehaving;
 mod output;

@@ -2,6 +2,7 @@
 
 mod diff;
 mod follow;
+mod hostile;
 pub(crate) mod live;
 mod rerun;
 mod tail;

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::agents::known_name;
-use rexec_sh::protocol::exit_code::{FAILURE, OWN_FAILURE, SUCCESS};
+use rexec_sh::protocol::exit_code::{FAILURE, OWN_FAILURE};
 use rexec_sh::protocol::notice::Notice;
 
 use super::{ExecCall, VERB};
 use crate::cli::ask::AskError;
 use crate::cli::awaited::{AwaitedEnd, BackgroundRun, Wanted};
 use crate::cli::host_calls::{CallError, HostCalls};
+use crate::cli::output::{VerbOutput, say};
 use crate::cli::service::{self, HostRun};
 use crate::cli::told::tell;
-use crate::cli::{json_line, quoted, wait, written};
+use crate::cli::{json_line, quoted, wait};
 use crate::front::caller;
 use crate::front::rpc::params::RunParams;
 use crate::front::rpc::start::{EnvMode, StartParams, StreamMode};
@@ -108,7 +108,7 @@ fn not_run(error: CallError) -> Notice {
 /// Waits for a command that was started now.
 fn become_ready(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
     let glance = Wanted::Time(GLANCE);
-    let mut out = io::stdout().lock();
+    let mut out = VerbOutput::standard();
     let Some(awaited) = options.awaited.first() else {
         let end = await_run(run.run, &glance, None, calls)?;
         if end.run.result == "ready" {
@@ -134,7 +134,7 @@ fn be_present(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCalls)
         say_running(&BackgroundRun::default(), run, "runs already", false)?;
     }
     let end = await_run(run.run, awaited, options.timeout, calls)?;
-    end.say(options.is_json, &mut io::stdout().lock())?;
+    end.say(options.is_json, &mut VerbOutput::standard())?;
     Ok(end.code())
 }
 
@@ -157,9 +157,7 @@ fn say_running(form: &BackgroundRun, run: &HostRun, words: &str, is_json: bool) 
         true => json_line(form),
         false => format!("{} {words}: {}\n", run.title(), escape_line(&run.command, COMMAND_COLUMNS)),
     };
-    let mut out = io::stdout().lock();
-    written(out.write_all(line.as_bytes()).and_then(|()| out.flush()))?;
-    Ok(SUCCESS)
+    say(&line)
 }
 
 /// Another command has the name.

@@ -1,13 +1,14 @@
 //! What would be changed in a file: shown as a diff, asked for, and done.
 
 use std::fs;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 
 use rexec_sh::protocol::notice::Notice;
 
 use super::file::SettingsFile;
 use crate::cli::look::Look;
+use crate::cli::told::ask;
 use crate::cli::unified::UnifiedDiff;
 use crate::cli::{with_output, written};
 use crate::front::init_record::ChangedFile;
@@ -72,8 +73,7 @@ pub(super) fn is_wanted(count: usize, command: &str) -> Result<bool, Notice> {
         return Err(Notice::failed("nothing was changed, because there is no terminal to ask at", hint));
     }
     let files = if count == 1 { "this file".to_owned() } else { format!("these {count} files") };
-    // Without a standard error there is nobody to ask.
-    let _ = write!(io::stderr(), "Change {files}? [y/N] ");
+    ask(format_args!("Change {files}? [y/N] "));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     Ok(read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))

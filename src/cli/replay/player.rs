@@ -13,6 +13,7 @@ use rexec_sh::protocol::process::{Exit, Signal};
 use time::{OffsetDateTime, PrimitiveDateTime};
 
 use super::script::{Scene, Show};
+use crate::cli::output::drawn;
 use crate::cli::when::Clock;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{Reason, StartError, Stream, Streams};
@@ -304,7 +305,7 @@ impl Player {
     }
 
     fn show(&mut self) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+        let mut out = drawn();
         out.write_all(&self.out)?;
         self.out.clear();
         out.flush()

@@ -14,8 +14,8 @@ const HANG: Duration = Duration::from_secs(60);
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Client {
-    pub(super) stream: UnixStream,
+pub(crate) struct Client {
+    pub(crate) stream: UnixStream,
     reader: BufReader<UnixStream>,
     sent: u64,
     answers: BTreeMap<u64, Value>,
@@ -23,7 +23,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(host: &Host) -> Self {
+    pub(crate) fn new(host: &Host) -> Self {
         let stream = UnixStream::connect(host.socket()).expect("a host");
         stream.set_read_timeout(Some(HANG)).expect("a socket");
         let reader = BufReader::new(stream.try_clone().expect("a socket"));
@@ -31,12 +31,12 @@ impl Client {
     }
 
     /// Sends a line as it is.
-    pub(super) fn say(&mut self, line: &str) {
+    pub(crate) fn say(&mut self, line: &str) {
         self.stream.write_all(format!("{line}\n").as_bytes()).expect("it takes a line");
     }
 
     /// The next line; `None` at the end of the connection.
-    pub(super) fn hear(&mut self) -> Option<Value> {
+    pub(crate) fn hear(&mut self) -> Option<Value> {
         let mut line = String::new();
         match self.reader.read_line(&mut line) {
             Ok(0) => None,
@@ -47,14 +47,14 @@ impl Client {
     }
 
     /// The bytes that follow a line.
-    pub(super) fn bytes(&mut self, length: u64) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, length: u64) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(length).expect("a length")];
         self.reader.read_exact(&mut bytes).expect("they follow");
         bytes
     }
 
     /// Sends a request.
-    pub(super) fn ask(&mut self, method: &str, params: &Value) -> u64 {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> u64 {
         self.sent += 1;
         let line = json!({"jsonrpc": "2.0", "id": self.sent, "method": method, "params": params});
         self.say(&line.to_string());
@@ -62,7 +62,7 @@ impl Client {
     }
 
     /// The whole answer to a request.
-    pub(super) fn reply(&mut self, id: u64) -> Value {
+    pub(crate) fn reply(&mut self, id: u64) -> Value {
         loop {
             if let Some(answer) = self.answers.remove(&id) {
                 return answer;
@@ -77,7 +77,7 @@ impl Client {
     }
 
     /// Keeps a line for later.
-    pub(super) fn keep(&mut self, line: Value) {
+    pub(crate) fn keep(&mut self, line: Value) {
         match line["id"].as_u64() {
             Some(id) => _ = self.answers.insert(id, line),
             None => self.notes.push_back(line),
@@ -85,20 +85,20 @@ impl Client {
     }
 
     /// The result of a request that succeeds.
-    pub(super) fn result(&mut self, id: u64) -> Value {
+    pub(crate) fn result(&mut self, id: u64) -> Value {
         let mut answer = self.reply(id);
         assert!(answer.get("error").is_none(), "{answer}");
         answer["result"].take()
     }
 
     /// Sends a request that succeeds; returns its result.
-    pub(super) fn call(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         let id = self.ask(method, params);
         self.result(id)
     }
 
     /// Sends a request that fails; returns the code and the sentence.
-    pub(super) fn error(&mut self, method: &str, params: &Value) -> (i64, String) {
+    pub(crate) fn error(&mut self, method: &str, params: &Value) -> (i64, String) {
         let id = self.ask(method, params);
         let answer = self.reply(id);
         let error = &answer["error"];
@@ -107,12 +107,12 @@ impl Client {
     }
 
     /// Starts a command; returns its number.
-    pub(super) fn start(&mut self, params: &Value) -> u64 {
+    pub(crate) fn start(&mut self, params: &Value) -> u64 {
         self.call("exec.start", params)["run"].as_u64().expect("a number")
     }
 
     /// The parameters of the next notification of this kind. Others are kept.
-    pub(super) fn note(&mut self, method: &str, run: u64) -> Value {
+    pub(crate) fn note(&mut self, method: &str, run: u64) -> Value {
         loop {
             let is_it = |note: &Value| note["method"] == method && note["params"]["run"] == run;
             if let Some(at) = self.notes.iter().position(is_it) {
@@ -123,7 +123,7 @@ impl Client {
     }
 
     /// The notifications about a run until it is closed, in their order.
-    pub(super) fn story(&mut self, run: u64) -> Vec<Value> {
+    pub(crate) fn story(&mut self, run: u64) -> Vec<Value> {
         let closed = self.note("exec.closed", run);
         let mut story = self.told(run);
         story.push(json!({"method": "exec.closed", "params": closed}));
@@ -131,7 +131,7 @@ impl Client {
     }
 
     /// The notifications about a run that have come.
-    pub(super) fn told(&mut self, run: u64) -> Vec<Value> {
+    pub(crate) fn told(&mut self, run: u64) -> Vec<Value> {
         let mut story: Vec<Value> = Vec::new();
         self.notes.retain(|note| {
             let is_its = note["params"]["run"] == run;
@@ -145,7 +145,7 @@ impl Client {
 }
 
 /// The text of the output in a story, if its numbers have no gap.
-pub(super) fn text_of(story: &[Value]) -> String {
+pub(crate) fn text_of(story: &[Value]) -> String {
     let chunks: Vec<&Value> = story.iter().filter(|note| note["method"] == "exec.output").collect();
     for (at, chunk) in chunks.iter().enumerate() {
         assert_eq!(chunk["params"]["seq"], at + 1, "no gap: {chunk}");

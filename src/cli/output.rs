@@ -1,0 +1,75 @@
+//! Standard output, as verbs write to it.
+//!
+//! Invariant: what a verb writes to a terminal passes [`TerminalText`]. A pipe or a file gets the bytes as they are: a
+//! program reads them there. Bytes that have passed a filter of the console's go through [`drawn`], and nothing else does.
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+
+use super::written;
+use crate::text::terminal_text::TerminalText;
+
+/// Standard output. What was written is shown by [`Write::flush`] at the latest.
+#[derive(Debug)]
+pub(super) struct VerbOutput {
+    out: BufWriter<StdoutLock<'static>>,
+    /// The filter, if it is a terminal.
+    filter: Option<TerminalText>,
+}
+
+impl VerbOutput {
+    pub(super) fn standard() -> Self {
+        let out = io::stdout();
+        let filter = out.is_terminal().then(TerminalText::default);
+        Self { out: BufWriter::new(out.lock()), filter }
+    }
+
+    /// Writes what is left.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        if let Some(mut filter) = self.filter.take() {
+            let mut rest = String::new();
+            filter.finish(&mut rest);
+            self.out.write_all(rest.as_bytes())?;
+        }
+        self.out.flush()
+    }
+}
+
+impl Write for VerbOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(filter) = &mut self.filter else { return self.out.write(bytes) };
+        let mut shown = String::with_capacity(bytes.len());
+        filter.push(bytes, &mut shown);
+        self.out.write_all(shown.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Standard output for bytes that have passed a filter of the console's.
+pub(super) fn drawn() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::new(io::stdout().lock())
+}
+
+/// Writes this to standard output; returns the exit code.
+pub(super) fn say(text: &str) -> Result<u8, Notice> {
+    say_bytes(text.as_bytes())
+}
+
+/// Writes these bytes to standard output; returns the exit code.
+pub(super) fn say_bytes(bytes: &[u8]) -> Result<u8, Notice> {
+    with_output(|out| written(out.write_all(bytes)))
+}
+
+/// Does this with standard output; returns the exit code.
+pub(super) fn with_output(work: impl FnOnce(&mut VerbOutput) -> Result<(), Notice>) -> Result<u8, Notice> {
+    let mut out = VerbOutput::standard();
+    work(&mut out)?;
+    written(out.finish())?;
+    Ok(exit_code::SUCCESS)
+}
