@@ -156,6 +156,11 @@ impl Client {
         Self { terminal, window, ..self }
     }
 
+    /// Gives back the lifeline, for a command that another process runs.
+    pub(crate) fn take_lifeline(&mut self) -> Lifeline {
+        std::mem::take(&mut self.lifeline)
+    }
+
     /// Queues the rest of the request, which is sent as the host takes it.
     pub(crate) fn queue_request(&mut self, rest: &[u8]) {
         self.outgoing.extend_from_slice(rest);

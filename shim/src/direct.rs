@@ -13,6 +13,7 @@ use rexec_sh::protocol::options::{ShimOptions, given};
 use rexec_sh::protocol::run_changes::RunChanges;
 
 use crate::collect::StandardStreams;
+use crate::lifeline::Lifeline;
 use crate::report::Reporting;
 use crate::{Attempt, ShimCall, choices, local_run, report, shell};
 
@@ -31,7 +32,8 @@ fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'st
     };
     let mut standard = StandardStreams::inspect();
     let shim_call = ShimCall { argv: call.argv, env, options, kind: Shell::Sh, shell, direct: Some(call) };
-    let lacks_sockets = match shim_call.attempt(&mut standard, choices) {
+    let mut lifeline = Lifeline::find(env, &options);
+    let lacks_sockets = match shim_call.attempt(&mut standard, choices, &mut lifeline) {
         Ok(never) => match never {},
         Err(Attempt::Absent(notice)) if !choices.fallback || call.is_plain_client() => return notice,
         Err(Attempt::Failed(notice)) => return notice,
@@ -49,7 +51,7 @@ fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'st
     {
         let mark = reporter.entry();
         let env = report::marked(env, &mark);
-        local_run::run(*reporter, &standard, || shell::become_shell(shell, &words, &env, Some(changes)));
+        local_run::run(*reporter, &standard, lifeline, || shell::become_shell(shell, &words, &env, Some(changes)));
     }
     shell::become_shell(shell, &words, env, Some(changes))
 }

@@ -75,10 +75,16 @@ fn read_stat(path: &CStr) -> Option<ProcessStat> {
 
 /// The processes below this one that can be seen, in no order.
 pub(crate) fn below(root: Pid) -> Vec<Pid> {
-    let is_below = |pid: Pid| {
-        let parent = |pid: &Pid| stat_of(*pid).map(|stat| stat.parent).filter(|parent| parent.number() > 0);
-        std::iter::successors(parent(&pid), parent).take(ANCESTORS_MAX).any(|above| above == root)
-    };
-    let numbers = collect::numbers_in(c"/proc").unwrap_or_default();
-    numbers.into_iter().map(Pid::new).filter(|&pid| is_below(pid)).collect()
+    processes().filter(|&pid| is_below(pid, |above| above == root)).collect()
+}
+
+/// All processes that can be seen.
+pub(crate) fn processes() -> impl Iterator<Item = Pid> {
+    collect::numbers_in(c"/proc").unwrap_or_default().into_iter().map(Pid::new)
+}
+
+/// Returns true if a process above this one is such a root.
+pub(crate) fn is_below(pid: Pid, is_root: impl Fn(Pid) -> bool) -> bool {
+    let parent = |pid: &Pid| stat_of(*pid).map(|stat| stat.parent).filter(|parent| parent.number() > 0);
+    std::iter::successors(parent(&pid), parent).take(ANCESTORS_MAX).any(is_root)
 }

@@ -19,7 +19,8 @@
 //! report                    begins a report on a command that runs in its caller's sandbox
 //! ├─ reporter               writes records to the host's FIFO
 //! └─ local_run              runs the shell as a child, and ends as it does
-//!    └─ output_relay        passes the output on
+//!    ├─ output_relay        passes the output on
+//!    └─ tree_end            ends the command when its agent has ended
 //! unseen                    leaves a note about a command that no host sees
 //! notice                    problems as text on standard error
 //! sys                       the C `main` and all system calls

@@ -8,12 +8,17 @@
 //!        └─ reporter  only when the FIFO has no room for the report's end: waits for room, in its own session
 //! ```
 //!
+//! The whole tree ends with the agent, as that of a command that the host runs.
+//!
 //! Invariants: the shell finds the descriptors, dispositions and mask that this process was started with, but for the
 //! pipes; a signal reaches it once; this process ends as the shell did, and when the output is with the caller; it holds
 //! no descriptor that the shell may want to close.
 
+mod tree_end;
+
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Instant;
 
 use nix::libc;
 use rexec_sh::protocol::notice::Notice;
@@ -24,11 +29,13 @@ use rexec_sh::protocol::wire::CallerStream;
 use crate::WRITE_ERRORS;
 use crate::collect::{self, StandardStreams};
 use crate::inside;
+use crate::lifeline::Lifeline;
 use crate::notice;
 use crate::output_descriptor::OutputDescriptor;
 use crate::output_relay::{OutputRelay, PipedOutput, WrittenFile};
 use crate::reporter::Reporter;
 use crate::sys::{self, FileKind, Forked, SignalSet, bit};
+use tree_end::TreeEnd;
 
 /// Signals that go on to the shell.
 const PASSED_ON: SignalSet =
@@ -48,7 +55,12 @@ struct OutputPlan {
 
 /// Runs the shell as a child, and ends as it does. `become_shell` executes it, and returns only when that failed.
 /// Returns when no child could be made. Then nothing has run.
-pub(crate) fn run(reporter: Reporter, standard: &StandardStreams, become_shell: impl FnOnce() -> Notice) {
+pub(crate) fn run(
+    reporter: Reporter,
+    standard: &StandardStreams,
+    mut lifeline: Lifeline,
+    become_shell: impl FnOnce() -> Notice,
+) {
     let Ok(plan) = plan(standard) else { return };
     let forwarded = PASSED_ON & !sys::ignored_signals() | bit(sys::CHLD);
     let inherited = sys::block_signals(forwarded | WRITE_ERRORS);
@@ -76,13 +88,15 @@ pub(crate) fn run(reporter: Reporter, standard: &StandardStreams, become_shell: 
         }
     };
     sys::hide_arguments();
+    // The shell runs already, so this costs no time.
+    lifeline.look();
     let OutputPlan { pipes, files, shells } = plan;
     drop(shells);
     let kept: Vec<RawFd> = pipes.iter().map(PipedOutput::number).collect();
     let_go(&kept);
     let witness = Witness::new(me, witness_name(&reporter.mark()));
     let relay = OutputRelay::new(pipes, files, reporter);
-    LocalRun { shell, witness, signals, relay, me }.finish()
+    LocalRun { shell, witness, signals, relay, me, lifeline, ending: None }.finish()
 }
 
 /// Chooses what becomes of the outputs.
@@ -177,6 +191,8 @@ struct LocalRun {
     signals: OwnedFd,
     relay: OutputRelay,
     me: Pid,
+    lifeline: Lifeline,
+    ending: Option<TreeEnd>,
 }
 
 impl LocalRun {
@@ -187,22 +203,25 @@ impl LocalRun {
             if let Some(exit) = sys::wait(self.shell, false) {
                 break exit;
             }
-            if self.relay.turn(self.signals.as_raw_fd()) {
-                while let Some(signal) = sys::next_signal(&self.signals) {
-                    self.pass_on(signal);
-                }
-            }
+            self.turn();
             if has_host && !self.relay.has_host() {
                 has_host = false;
                 self.resume();
             }
         };
+        while let Some(at) = self.tick() {
+            self.relay.wake_at(Some(at));
+            self.relay.turn([]);
+        }
+        self.relay.wake_at(None);
         // The host believes no end of a process that has children. A killed one may live for another moment.
         self.witness.end();
         self.relay.begin_end();
         while !self.relay.has_drained() {
-            // A signal ends the wait, because it would have found no shell any more.
-            if self.relay.turn(self.signals.as_raw_fd()) && self.has_come() {
+            let [agent, _] = self.lifeline.watch();
+            let [has_signal, has_no_agent] = self.relay.turn([self.watch_signals(), agent]);
+            // A signal ends the wait, because it would have found no shell any more. So does the agent's end.
+            if (has_signal && self.has_come()) || has_no_agent || self.ending.is_some() {
                 break;
             }
         }
@@ -213,7 +232,7 @@ impl LocalRun {
             // It passes on what is still written, as the caller's own pipes would have taken it.
             leave_process(|| {
                 while self.relay.has_pipes() {
-                    self.relay.turn(-1);
+                    self.relay.turn([]);
                 }
             });
         }
@@ -221,6 +240,36 @@ impl LocalRun {
             Exit::Code(code) => sys::exit(code),
             Exit::Signal(signal) => sys::die_by(signal, false),
         }
+    }
+
+    /// Sleeps until something happens, and deals with it.
+    fn turn(&mut self) {
+        let wakes_at = self.tick();
+        self.relay.wake_at(wakes_at);
+        let [agent, parent] = self.lifeline.watch();
+        let [has_signal, has_no_agent, has_no_parent] = self.relay.turn([self.watch_signals(), agent, parent]);
+        if has_no_parent {
+            self.lifeline.lose_parent();
+        }
+        if has_no_agent {
+            self.lifeline.lose_agent();
+        }
+        let is_unwanted = has_no_agent || (self.lifeline.is_left() && self.relay.has_lost_readers());
+        if is_unwanted && self.ending.is_none() {
+            self.ending = Some(TreeEnd::begin(self.me, self.witness.pid));
+        }
+        while has_signal && let Some(signal) = sys::next_signal(&self.signals) {
+            self.pass_on(signal);
+        }
+    }
+
+    /// Goes on to end a command whose agent has ended. Returns when there is more to do.
+    fn tick(&mut self) -> Option<Instant> {
+        self.ending.as_mut()?.tick(self.witness.pid, Instant::now())
+    }
+
+    fn watch_signals(&self) -> libc::pollfd {
+        sys::watch(self.signals.as_raw_fd(), libc::POLLIN)
     }
 
     fn pass_on(&mut self, signal: Signal) {

@@ -140,7 +140,9 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         Ok(choices) => choices,
         Err(notice) => return notice,
     };
-    let (lacks_sockets, unseen) = match invocation.attempt(&mut standard, choices) {
+    // Found early, because the parent's death goes unnoticed until then.
+    let mut lifeline = Lifeline::find(env, &options);
+    let (lacks_sockets, unseen) = match invocation.attempt(&mut standard, choices, &mut lifeline) {
         Ok(never) => match never {},
         Err(Attempt::Locally { lacks_sockets: true }) => (true, Some(UnseenReason::Sandboxed)),
         // The host that refused the command shows it.
@@ -153,7 +155,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         true => report::begin(&invocation, lacks_sockets, inside == Inside::Unseen),
         false => Reporting::Nobody,
     };
-    invocation.run_here(reporting, unseen, &standard)
+    invocation.run_here(reporting, unseen, &standard, lifeline)
 }
 
 /// The shell that this process stands for, by its `argv[0]` or else its path; sh where neither names a shell.
@@ -176,11 +178,14 @@ fn choices(options: &ShimOptions<'_>) -> Result<Choices, Notice> {
 }
 
 impl ShimCall<'_> {
-    /// Lets the host run the command, and exits with its code.
-    fn attempt(&self, standard: &mut StandardStreams, choices: Choices) -> Result<Infallible, Attempt> {
+    /// Lets the host run the command, and exits with its code. `lifeline` stays for the caller if nothing runs.
+    fn attempt(
+        &self,
+        standard: &mut StandardStreams,
+        choices: Choices,
+        lifeline: &mut Lifeline,
+    ) -> Result<Infallible, Attempt> {
         standard.plug().map_err(|error| failed("/dev/null cannot be opened", error))?;
-        // Found early, because the parent's death goes unnoticed until then.
-        let lifeline = Lifeline::find(self.env, &self.options);
         let inherited = collect::inherited();
         let directory = collect::working_directory().map_err(|error| match error {
             Errno::EACCES => {
@@ -226,7 +231,7 @@ impl ShimCall<'_> {
         sys::hide_arguments();
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
         let outputs = [CallerStream::Out, CallerStream::Err].map(|stream| OutputDescriptor::new(stream, standard));
-        let relay = Client::new(socket, signal_watch, lifeline, outputs);
+        let relay = Client::new(socket, signal_watch, std::mem::take(lifeline), outputs);
         let relay = relay.for_call(self.direct.as_ref());
         let mut relay = relay.with_terminals(terminal, standard.window());
         relay.queue_request(&request[sent..]);
@@ -236,6 +241,7 @@ impl ShimCall<'_> {
             ClientEnd::Failed(notice) => Err(Attempt::Failed(notice)),
             ClientEnd::Refused(came) => {
                 // The command has not run yet. The signals are for the shell that runs it now.
+                *lifeline = relay.take_lifeline();
                 sys::raise(came);
                 signals.restore();
                 Err(Attempt::Locally { lacks_sockets: false })
@@ -246,12 +252,18 @@ impl ShimCall<'_> {
 
 impl<'a> ShimCall<'a> {
     /// Runs the command in this process, or in a child that is reported. Returns only when that failed.
-    fn run_here(&self, reporting: Reporting, unseen: Option<UnseenReason>, standard: &StandardStreams) -> Notice {
+    fn run_here(
+        &self,
+        reporting: Reporting,
+        unseen: Option<UnseenReason>,
+        standard: &StandardStreams,
+        lifeline: Lifeline,
+    ) -> Notice {
         match reporting {
             Reporting::Own(reporter) => {
                 let mark = reporter.entry();
                 let env = report::marked(self.env, &mark);
-                local_run::run(*reporter, standard, || self.become_shell(&env));
+                local_run::run(*reporter, standard, lifeline, || self.become_shell(&env));
             }
             Reporting::Above => {}
             Reporting::Nobody => unseen.into_iter().for_each(|reason| unseen::leave(self, reason)),

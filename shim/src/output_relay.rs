@@ -62,7 +62,15 @@ pub(crate) struct PipedOutput {
     is_flood: bool,
     flood_end: FloodEnd,
     is_blocked: bool,
-    is_over: bool,
+    /// Why nothing more is passed on.
+    over: Option<PipeOver>,
+}
+
+/// Who has left a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PipeOver {
+    Writers,
+    Reader,
 }
 
 /// A file of the caller's that the command writes itself.
@@ -82,8 +90,8 @@ impl PipedOutput {
     pub(crate) fn new(read_end: OwnedFd, output: OutputDescriptor, fd: RawFd, can_move: bool) -> Self {
         let buffer = vec![0; READ_BYTES];
         let (from, to, due, flood_end) = (0, 0, None, FloodEnd::default());
-        let (is_flood, is_blocked, is_over) = (false, false, false);
-        Self { read_end, output, fd, buffer, from, to, due, can_move, is_flood, flood_end, is_blocked, is_over }
+        let (is_flood, is_blocked, over) = (false, false, None);
+        Self { read_end, output, fd, buffer, from, to, due, can_move, is_flood, flood_end, is_blocked, over }
     }
 
     /// The caller's descriptor that it writes to.
@@ -92,14 +100,14 @@ impl PipedOutput {
     }
 
     fn has_drained(&self) -> bool {
-        self.is_over || (self.from == self.to && self.due == Some(0))
+        self.over.is_some() || (self.from == self.to && self.due == Some(0))
     }
 
     /// Reads or moves what is there, as far as the output takes it. Returns how many bytes came.
     fn pass_on(&mut self, reporter: &mut Option<Reporter>) -> usize {
         self.is_blocked = false;
         self.write();
-        if self.from < self.to || self.is_over || self.due == Some(0) {
+        if self.from < self.to || self.over.is_some() || self.due == Some(0) {
             return 0;
         }
         if !self.can_move || reporter.as_mut().is_some_and(Reporter::has_room) {
@@ -152,14 +160,14 @@ impl PipedOutput {
     /// Moves this much on. Returns how many bytes went.
     fn move_on(&mut self, most: usize) -> usize {
         match sys::splice(&self.read_end, self.fd, most) {
-            Ok(0) => self.is_over = true,
+            Ok(0) => self.over = Some(PipeOver::Writers),
             Ok(moved) => {
                 self.due = self.due.map(|due| due.saturating_sub(moved));
                 return moved;
             }
             Err(Errno::EAGAIN) => self.is_blocked = sys::queued(self.read_end.as_raw_fd()) > 0,
             Err(Errno::EINTR) => {}
-            Err(Errno::EPIPE) => self.is_over = true,
+            Err(Errno::EPIPE) => self.over = Some(PipeOver::Reader),
             Err(_) => self.can_move = false,
         }
         0
@@ -177,7 +185,7 @@ impl PipedOutput {
     fn read(&mut self, reporter: &mut Option<Reporter>) -> usize {
         let most = self.due.unwrap_or(READ_BYTES).min(READ_BYTES);
         match sys::read(self.read_end.as_raw_fd(), &mut self.buffer[..most]) {
-            Ok(0) => self.is_over = true,
+            Ok(0) => self.over = Some(PipeOver::Writers),
             Ok(length) => {
                 (self.from, self.to) = (0, length);
                 // The caller comes first.
@@ -189,7 +197,7 @@ impl PipedOutput {
                 return length;
             }
             Err(Errno::EINTR | Errno::EAGAIN) => {}
-            Err(_) => self.is_over = true,
+            Err(_) => self.over = Some(PipeOver::Writers),
         }
         0
     }
@@ -203,7 +211,7 @@ impl PipedOutput {
                     return;
                 }
                 Written::Failed(_) => {
-                    self.is_over = true;
+                    self.over = Some(PipeOver::Reader);
                     return;
                 }
             }
@@ -253,6 +261,11 @@ pub(crate) struct OutputRelay {
     files: Vec<WrittenFile>,
     /// `None` once the end is reported.
     reporter: Option<Reporter>,
+    had_readers: bool,
+    /// How many of the pipes may still have a reader.
+    readers: usize,
+    /// When the caller of [`OutputRelay::turn`] has something to do.
+    wakes_at: Option<Instant>,
     /// When output came last, and until when more of it gathers.
     passed: Option<Instant>,
     gathers_until: Option<Instant>,
@@ -261,7 +274,27 @@ pub(crate) struct OutputRelay {
 impl OutputRelay {
     /// A relay of these outputs.
     pub(crate) fn new(pipes: Vec<PipedOutput>, files: Vec<WrittenFile>, reporter: Reporter) -> Self {
-        Self { pipes, files, reporter: Some(reporter), passed: None, gathers_until: None }
+        let readers = pipes.len();
+        Self {
+            pipes,
+            files,
+            reporter: Some(reporter),
+            had_readers: readers > 0,
+            readers,
+            wakes_at: None,
+            passed: None,
+            gathers_until: None,
+        }
+    }
+
+    /// Whether the caller's pipes had readers, and all have left.
+    pub(crate) fn has_lost_readers(&self) -> bool {
+        self.had_readers && self.readers == 0
+    }
+
+    /// Has [`OutputRelay::turn`] return at this time.
+    pub(crate) fn wake_at(&mut self, at: Option<Instant>) {
+        self.wakes_at = at;
     }
 
     /// Whether a host is told what happens.
@@ -302,16 +335,19 @@ impl OutputRelay {
         self.files.clear();
         for pipe in &mut self.pipes {
             pipe.due = None;
-            pipe.is_over |= pipe.from == pipe.to && sys::is_hung_up(&pipe.read_end);
+            if pipe.from == pipe.to && sys::is_hung_up(&pipe.read_end) {
+                pipe.over.get_or_insert(PipeOver::Writers);
+            }
         }
         self.close_ended();
         late
     }
 
-    /// Sleeps until there is something to do or `other` is readable, and does it. Returns whether `other` is.
-    pub(crate) fn turn(&mut self, other: RawFd) -> bool {
+    /// Sleeps until there is something to do or one of the `others` has an event, and does it. Returns which have one.
+    pub(crate) fn turn<const OTHERS: usize>(&mut self, others: [libc::pollfd; OTHERS]) -> [bool; OTHERS] {
         let host = self.reporter.as_ref().map_or(sys::watch(-1, 0), Reporter::watch);
-        let mut watched = vec![sys::watch(other, libc::POLLIN), host];
+        let mut watched = others.to_vec();
+        watched.push(host);
         for pipe in &self.pipes {
             let is_wanted =
                 self.gathers_until.is_none() && !pipe.is_blocked && pipe.from == pipe.to && pipe.due != Some(0);
@@ -324,14 +360,14 @@ impl OutputRelay {
         let now = Instant::now();
         self.gathers_until = self.gathers_until.filter(|&until| until > now);
         let mut events = watched.into_iter().map(|watched| watched.revents);
-        let is_other = events.next().unwrap_or(0) != 0;
+        let has_event = others.map(|_| events.next().unwrap_or(0) != 0);
         if events.next().unwrap_or(0) & libc::POLLERR != 0 {
             self.reporter = None;
         }
         for pipe in &mut self.pipes {
             let (input, output) = (events.next().unwrap_or(0), events.next().unwrap_or(0));
             if output & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
-                pipe.is_over = true;
+                pipe.over = Some(PipeOver::Reader);
             } else if input != 0 || output != 0 {
                 let passed = pipe.pass_on(&mut self.reporter);
                 let is_busy = self.passed.replace(now).is_some_and(|before| now < before + BUSY);
@@ -351,24 +387,26 @@ impl OutputRelay {
         if let Some(reporter) = self.reporter.as_mut().filter(is_due) {
             reporter.flush();
         }
-        is_other
+        has_event
     }
 
     /// Closes outputs to which no process writes any more, or whose reader has left.
     fn close_ended(&mut self) {
         self.pipes.retain_mut(|pipe| {
-            if pipe.is_over {
+            if let Some(over) = pipe.over {
                 pipe.report_flood_end(&mut self.reporter);
                 sys::close(pipe.fd);
+                self.readers -= usize::from(over == PipeOver::Reader);
             }
-            !pipe.is_over
+            pipe.over.is_none()
         });
     }
 
     fn patience(&self) -> Option<Duration> {
         let looks = self.files.iter().filter(|_| self.has_host()).map(|file| file.look_at).chain(self.gathers_until);
         let rests = self.pipes.iter().filter_map(|pipe| pipe.flood_end.rested_at());
-        let first = looks.chain(rests).chain(self.reporter.as_ref().and_then(Reporter::deadline)).min();
+        let told = self.reporter.as_ref().and_then(Reporter::deadline);
+        let first = looks.chain(rests).chain(told).chain(self.wakes_at).min();
         first.map(|at| at.saturating_duration_since(Instant::now()))
     }
 }

@@ -144,7 +144,7 @@ fn helper() -> String {
 }
 
 /// Whether a host in this place looks at its callers at all.
-fn has_sight() -> bool {
+pub(crate) fn has_sight() -> bool {
     let sees = !crate::support::host::has_no_new_privs();
     if !sees {
         programs::skipped("everything here has no_new_privs, so that no host can tell its callers apart");

@@ -1,7 +1,7 @@
 //! This process and the ones around it.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
 use nix::errno::Errno;
@@ -69,6 +69,19 @@ pub(crate) fn death_signal() -> Option<Signal> {
     // SAFETY: the call writes one number.
     unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut number) };
     u8::try_from(number).ok().filter(|&number| number > 0).map(Signal::new)
+}
+
+/// Whether the process of such a descriptor has ended.
+pub(crate) fn has_ended(process: &OwnedFd) -> bool {
+    let mut watched = [super::watch(process.as_raw_fd(), libc::POLLIN)];
+    super::poll(&mut watched, 0).is_ok_and(|found| found > 0)
+}
+
+/// Sends a signal to the process of such a descriptor, if that lives (pidfd_send_signal(2)).
+pub(crate) fn signal_through(process: &OwnedFd, signal: Signal) {
+    let number = c_int::from(signal.number());
+    // SAFETY: the kernel makes up the information that is not given.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), number, ptr::null::<u8>(), 0) };
 }
 
 /// A descriptor that becomes readable when the process ends (pidfd_open(2)).

@@ -6,6 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal::SIGKILL;
 
 use super::leftovers::written;
+use crate::sandbox::has_sight;
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, MIRROR};
 use crate::support::programs;
@@ -55,6 +56,18 @@ fn a_command_ends_with_its_agent_whatever_stands_between() {
             let text = format!("{variable} {between} $call -c \"$SCRIPT\" & wait");
             ends_with_it(&host, &agent(&host, name, &text), &format!("{between} below {name}"));
         }
+    }
+}
+
+#[test]
+fn a_command_in_a_sandbox_ends_with_its_agent() {
+    if !has_sight() || !programs::has("setpriv") || !programs::has("setsid") {
+        return;
+    }
+    let host = Host::with(MIRROR);
+    for between in BETWEEN {
+        let text = format!("{between} setpriv --no-new-privs $call -c \"$SCRIPT\" & wait");
+        ends_with_it(&host, &agent(&host, "claude", &text), between);
     }
 }
 
