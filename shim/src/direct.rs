@@ -49,9 +49,9 @@ fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'st
     if choices.reports
         && let Reporting::Own(reporter) = report::begin(&shim_call, lacks_sockets, false)
     {
-        let mark = reporter.entry();
-        let env = report::marked(env, &mark);
-        local_run::run(*reporter, &standard, lifeline, || shell::become_shell(shell, &words, &env, Some(changes)));
+        let (entry, rules) = (reporter.entry(shim_call.options.socket), shim_call.rules());
+        let env = report::environment(&rules, env, &entry);
+        local_run::run(*reporter, &standard, lifeline, || shell::become_shell(shell, &words, &env, None));
     }
     shell::become_shell(shell, &words, env, Some(changes))
 }

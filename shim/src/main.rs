@@ -122,7 +122,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     };
     let invocation = ShimCall { argv, env, options, kind, shell, direct: None };
     let inside = inside::judge(given(options.inside));
-    if inside == Inside::Yes {
+    if inside == Inside::Yes || report::is_in_reported_run(&options) {
         return shell::become_shell(shell, argv, env, None);
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
@@ -261,9 +261,10 @@ impl<'a> ShimCall<'a> {
     ) -> Notice {
         match reporting {
             Reporting::Own(reporter) => {
-                let mark = reporter.entry();
-                let env = report::marked(self.env, &mark);
-                local_run::run(*reporter, standard, lifeline, || self.become_shell(&env));
+                let (entry, rules) = (reporter.entry(self.options.socket), self.rules());
+                let env = report::environment(&rules, self.env, &entry);
+                let become_shell = || shell::become_shell(self.shell, self.argv, &env, None);
+                local_run::run(*reporter, standard, lifeline, become_shell);
             }
             Reporting::Above => {}
             Reporting::Nobody => unseen.into_iter().for_each(|reason| unseen::leave(self, reason)),

@@ -5,11 +5,11 @@ use std::os::fd::AsRawFd;
 
 use nix::libc;
 use rexec_sh::protocol::environment::Rules;
-use rexec_sh::protocol::options::given;
+use rexec_sh::protocol::options::{ShimOptions, given};
 use rexec_sh::protocol::place;
 use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::report::{
-    BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, ShimPlace, ValueMasks, marked_run, reported_variable,
+    BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, RunMark, ShimPlace, ValueMasks, marked_run, reported_variable,
 };
 use rexec_sh::protocol::wire::{Attributes, Extras, encode_run};
 
@@ -45,11 +45,17 @@ pub(crate) fn begin(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: boo
     tell(call, lacks_sockets, may_be_inside).map_or(Reporting::Nobody, |reporter| Reporting::Own(Box::new(reporter)))
 }
 
-/// The environment of the command that is reported: shims below it that cannot see this process must not report it a
-/// second time.
-pub(crate) fn marked<'a>(env: &[&'a CStr], mark: &'a CStr) -> Vec<&'a CStr> {
-    let others = env.iter().copied().filter(|entry| !entry.to_bytes().starts_with(b"REXEC_REPORTED="));
-    others.chain([mark]).collect()
+/// Returns true if a reported command has started this process: a variable says so, and its shim is in sight.
+pub(crate) fn is_in_reported_run(options: &ShimOptions<'_>) -> bool {
+    marked_run(given(options.reported)) != RunMark::default() && is_below_reporter()
+}
+
+/// The environment of the command that is reported: that of one that the host runs, and the entry with its mark. Shims
+/// below it that cannot see this process must not report it a second time.
+pub(crate) fn environment<'s>(rules: &'s Rules<'_>, env: &[&'s CStr], entry: &'s CStr) -> Vec<&'s CStr> {
+    let mut env = rules.apply(env.iter().copied());
+    env.push(entry);
+    env
 }
 
 /// Reports the beginning. `None` when no host takes it.

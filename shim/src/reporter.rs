@@ -4,13 +4,14 @@
 //! counted beyond it, so that the end of an output is always reported; the command goes on as if nobody read; the FIFO is
 //! this user's and closed to others.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::libc;
+use rexec_sh::protocol::options::given;
 use rexec_sh::protocol::place::{self, PlaceError};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::report::{
@@ -101,9 +102,9 @@ impl Reporter {
         self.mark
     }
 
-    /// The variable with that.
-    pub(crate) fn entry(&self) -> CString {
-        reported_entry(&self.mark)
+    /// The variable with that. `socket` is the path of the host's socket as the caller has chosen it.
+    pub(crate) fn entry(&self, socket: Option<&CStr>) -> CString {
+        reported_entry(&self.mark, given(socket))
     }
 
     /// Reports the beginning. Returns whether the FIFO has all of it.

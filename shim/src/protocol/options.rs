@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::fmt;
 
 use crate::protocol::choice::{self, Sanitize, Tty};
+use crate::protocol::report::marked_socket;
 
 /// The options as the environment has them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,6 +90,9 @@ impl<'a> ShimOptions<'a> {
             if entry.to_bytes().starts_with(b"REXEC_") {
                 options.take(entry);
             }
+        }
+        if given(options.socket).is_empty() {
+            options.socket = options.reported.and_then(marked_socket);
         }
         options
     }

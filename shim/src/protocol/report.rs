@@ -21,7 +21,7 @@
 mod run_mark;
 mod value_mask;
 
-pub use run_mark::{RunMark, marked_run, names_witness, reported_entry, witness_name};
+pub use run_mark::{RunMark, marked_run, marked_socket, names_witness, reported_entry, witness_name};
 pub use value_mask::{MaskedStream, ValueMasks, reported_variable};
 
 use super::process::{Exit, Signal};

@@ -8,9 +8,10 @@ use rexec_sh::protocol::report::{Report, RunMark, ShimPlace, marked_run};
 
 use super::reporters::{beginning, own_namespace, records, write};
 use super::reports::{begin, caged, can_run, ended, rexec};
-use crate::support::call::{Calling, Target};
+use crate::support::call::{Call, Calling, Target};
 use crate::support::host::{Host, MIRROR};
 use crate::support::procs::{self, Process};
+use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 #[test]
@@ -124,4 +125,32 @@ fn no_forged_report_takes_the_place_of_one_that_found_no_room() {
     }
     std::fs::write(host.home.join("done"), "").expect("the directory is ours");
     assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 7);
+}
+
+/// As `rexec help commands` says of every command.
+#[test]
+fn a_sandboxed_command_has_the_environment_of_every_other_one() {
+    if !can_run() {
+        return;
+    }
+    let host = Host::with(MIRROR);
+    let shim = programs::shims().join("bash");
+    let script = "echo $SHELL; env | grep -o '^[A-Z_]*=' | sort; echo ${DROPPED-gone} $KEPT";
+    let seen_by = |call: Call| {
+        let call = call.env(&format!("SHELL={}", shim.display())).env("REXEC_WHOAMI=me").env("REXEC_ENV_DROP=DROP*");
+        call.env("DROPPED=1").env("KEPT=kept").run(Target::Real).out()
+    };
+    let outside = host.call(&format!("unset REXEC_INSIDE; exec '{}' -c \"$SCRIPT\"", shim.display()));
+    let outside = outside.env(&format!("REXEC_SOCKET={}", host.socket().display())).env(&format!("SCRIPT={script}"));
+    let outside = seen_by(outside);
+    let within = seen_by(caged(&host, script));
+    assert!(within.contains("REXEC_REPORTED=\n") && within.ends_with("\ngone kept\n"), "{within}");
+    assert_eq!(within.replace("REXEC_REPORTED=\n", ""), outside);
+    assert!(!outside.contains(shim.to_str().expect("text")), "{outside}");
+    // A shell below that is called by its path belongs to the run, and so to the host that it began with.
+    let nested = format!("'{}' -c 'echo nested'", shim.display());
+    let seen = caged(&host, &nested).run(Target::Real);
+    assert_eq!((seen.out().as_str(), seen.err().as_str()), ("nested\n", ""));
+    ended(&host, &nested);
+    assert_eq!(host.journal().of_type("start").count(), 3, "{:#?}", host.journal());
 }
