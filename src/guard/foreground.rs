@@ -183,11 +183,17 @@ impl Foreground {
         pty::reads_lines(slave) && pty::foreground(slave).is_ok_and(|now| now == group)
     }
 
-    /// The group that the human's ^C is for: the foreground group, else the one that waits for input, else the shell's.
-    pub(super) fn interruptible(&self, shell: ProcessGroup) -> ProcessGroup {
+    /// The group that the human's ^C is for: the foreground group, else the one that waits for input, else the shell's. The
+    /// terminal keeps the number of a group that has no members any more, which may be that of another command by then.
+    pub(super) fn interruptible(
+        &self,
+        shell: ProcessGroup,
+        has_members: impl Fn(ProcessGroup) -> bool,
+    ) -> ProcessGroup {
         let foreground = self.slave.as_ref().and_then(|slave| pty::foreground(slave).ok());
         let waiting = self.reported.filter(|asking| asking.how != Asking::Elsewhere).map(|asking| asking.group);
-        foreground.filter(|group| *group != self.own).or(waiting).unwrap_or(shell)
+        let mut asked = foreground.filter(|group| *group != self.own).into_iter().chain(waiting);
+        asked.find(|&group| has_members(group)).unwrap_or(shell)
     }
 
     /// Whether the reported group has its slice.

@@ -327,7 +327,9 @@ impl Supervisor {
                 let _ = kill::group(self.group, signal);
             }
             Order::Interrupt if self.shell.is_some() => {
-                let group = self.foreground.interruptible(self.group);
+                let below = tree::descendants(process::pid());
+                let has_members = |group| below.iter().any(|process| process.group == group);
+                let group = self.foreground.interruptible(self.group, has_members);
                 let _ = kill::group(group, Signal::INT);
                 let _ = kill::group(group, CONT);
             }

@@ -59,6 +59,9 @@ fn as_session_leader() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert!(reads(), "it reads the terminal");
+    let shell = process::pid().as_group();
+    let has_members = |group| tree::descendants(process::pid()).iter().any(|found| found.group == group);
+    assert_eq!(foreground.interruptible(shell, has_members), reader.as_group());
 
     (foreground.was_lent, foreground.is_answered) = (true, true);
     assert!(foreground.find_missed_reader().is_none(), "a person answers it");
@@ -74,4 +77,5 @@ fn as_session_leader() {
     assert!(foreground.find_missed_reader().is_none(), "it is reported once");
     kill::process(reader, Signal::KILL).unwrap();
     child.wait().unwrap();
+    assert_eq!(foreground.interruptible(shell, has_members), shell, "the group that asked is gone");
 }
