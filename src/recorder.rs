@@ -25,6 +25,7 @@ mod append;
 mod appender;
 mod bounds;
 mod collector;
+mod directory;
 mod environment;
 mod excerpt;
 mod home;

@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::bounds::Bounds;
-use super::home::prepare;
 use super::names;
 use super::queue::{RecordQueue, Unwritten};
 use super::session::Session;
@@ -230,7 +229,7 @@ impl Appender {
     fn fail(&mut self, error: &io::Error, now: Instant) {
         if self.retry_at.replace(now + self.retry_every).is_none() {
             let path =
-                self.volume.as_ref().map_or_else(|| self.session.home.clone(), |volume| volume.path().to_owned());
+                self.volume.as_ref().map_or_else(|| self.session.home.path.clone(), |volume| volume.path().to_owned());
             self.news.push(RecorderStatus::Say(format!(
                 "journal cannot be written: {}: {}; records are kept in memory and retried",
                 path.display(),
@@ -278,7 +277,6 @@ impl Appender {
 
     /// Makes the first file, or one in place of a file that was given up or stays locked.
     fn begin(&mut self) -> io::Result<()> {
-        prepare(&self.session.home, self.session.uid).map_err(io::Error::other)?;
         let volume = self.new_volume(self.continues.clone())?;
         self.continues = None;
         self.take(volume);
@@ -318,7 +316,7 @@ impl Appender {
         let Some(old) = &self.volume else { return Ok(()) };
         let new = self.new_volume(Some(old.name().to_owned()))?;
         let old = self.volume.as_mut().expect("it was there");
-        old.close(Some(new.name())).inspect_err(|_| drop(std::fs::remove_file(new.path())))?;
+        old.close(Some(new.name())).inspect_err(|_| new.discard(&self.session.home))?;
         old.release();
         self.take(new);
         self.write_again()

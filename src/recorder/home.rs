@@ -1,14 +1,15 @@
 //! The journal's directory: made or checked before anything is written into it.
 //!
-//! Invariant: after [`prepare`] the directory is not a link, belongs to the user, and is closed to all others.
+//! Invariant: a directory that is opened is not a link, belongs to the user, and is closed to all others.
 
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::directory::OpenDirectory;
 use crate::text::reason::reason;
 
 /// Why the directory cannot hold a journal. The human who starts the host reads this.
@@ -81,34 +82,63 @@ impl JournalError {
     }
 }
 
-/// Makes the journal's directory if there is none, and refuses one that others could read or replace.
-pub(super) fn prepare(path: &Path, uid: u32) -> Result<(), JournalError> {
-    let path = || path.to_owned();
-    let look = || fs::symlink_metadata(path());
-    let metadata = match look() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+/// Where the journal's directory is, and whose it must be.
+#[derive(Debug, Clone)]
+pub(super) struct JournalHome {
+    pub(super) path: PathBuf,
+    pub(super) uid: u32,
+}
+
+impl JournalHome {
+    /// Makes the directory if there is none, and opens it.
+    pub(super) fn prepare(&self) -> Result<OpenDirectory, JournalError> {
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        if fs::symlink_metadata(&self.path).is_err_and(|error| is_missing(&error)) {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
-                .create(path())
+                .create(&self.path)
                 // The umask may have removed the owner's permissions.
-                .and_then(|()| fs::set_permissions(path(), Permissions::from_mode(0o700)))
-                .map_err(|source| JournalError::Create { path: path(), source })?;
-            look()
+                .and_then(|()| fs::set_permissions(&self.path, Permissions::from_mode(0o700)))
+                .map_err(|source| JournalError::Create { path: self.path.clone(), source })?;
         }
-        found => found,
-    };
-    let metadata = metadata.map_err(|source| JournalError::Unreadable { path: path(), source })?;
-    let mode = metadata.mode() & 0o7777;
-    if metadata.is_symlink() {
-        Err(JournalError::Symlink { path: path() })
-    } else if !metadata.is_dir() {
-        Err(JournalError::NotADirectory { path: path() })
-    } else if metadata.uid() != uid {
-        Err(JournalError::NotOurs { path: path(), uid: metadata.uid() })
-    } else if mode & 0o077 != 0 {
-        Err(JournalError::Open { path: path(), mode })
-    } else {
-        Ok(())
+        self.open()
+    }
+
+    /// Opens the directory. One that others could read or replace is refused, and so is a link in its place.
+    pub(super) fn open(&self) -> Result<OpenDirectory, JournalError> {
+        let path = || self.path.clone();
+        let unreadable = |source| JournalError::Unreadable { path: path(), source };
+        let there = fs::symlink_metadata(&self.path).map_err(unreadable)?;
+        if there.is_symlink() {
+            return Err(JournalError::Symlink { path: path() });
+        }
+        if !there.is_dir() {
+            return Err(JournalError::NotADirectory { path: path() });
+        }
+        if there.uid() != self.uid {
+            return Err(JournalError::NotOurs { path: path(), uid: there.uid() });
+        }
+        // The directory that was opened decides, and not what was there before.
+        let directory = OpenDirectory::open(&self.path).map_err(unreadable)?;
+        let metadata = directory.metadata().map_err(unreadable)?;
+        let mode = metadata.mode() & 0o7777;
+        if metadata.uid() != self.uid {
+            Err(JournalError::NotOurs { path: path(), uid: metadata.uid() })
+        } else if mode & 0o077 != 0 {
+            Err(JournalError::Open { path: path(), mode })
+        } else {
+            Ok(directory)
+        }
+    }
+}
+
+#[cfg(test)]
+impl JournalHome {
+    /// A directory for a test, which removes it.
+    pub(super) fn of_test(path: &std::path::Path) -> Self {
+        let home = Self { path: path.to_owned(), uid: fs::metadata("/proc/self").unwrap().uid() };
+        home.prepare().unwrap();
+        home
     }
 }

@@ -12,10 +12,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::bounds::Bounds;
+use super::directory::OpenDirectory;
+use super::home::JournalHome;
 use super::names;
 
 /// The directory's name, below the journal's.
@@ -37,7 +38,7 @@ pub(super) enum OutputFileKind {
 /// The directory, as one recorder uses it.
 #[derive(Debug)]
 pub(super) struct OutputDirectory {
-    path: PathBuf,
+    home: JournalHome,
     session: String,
     quota: u64,
     age: Duration,
@@ -70,9 +71,9 @@ pub(super) fn reference(name: &str) -> String {
 }
 
 impl OutputDirectory {
-    pub(super) fn new(home: &Path, session: &str, bounds: &Bounds) -> OutputDirectory {
+    pub(super) fn new(home: JournalHome, session: &str, bounds: &Bounds) -> OutputDirectory {
         OutputDirectory {
-            path: home.join(DIRECTORY),
+            home,
             session: session.to_owned(),
             quota: bounds.raw_bytes,
             age: bounds.raw_age,
@@ -86,11 +87,15 @@ impl OutputDirectory {
 
     /// Makes an empty file. Returns it with its name.
     pub(super) fn create(&mut self, kind: OutputFileKind) -> io::Result<(File, String)> {
-        match DirBuilder::new().mode(0o700).create(&self.path) {
+        let home = self.home.open().map_err(io::Error::other)?;
+        match DirBuilder::new().mode(0o700).create(home.at(DIRECTORY)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ if fs::symlink_metadata(&self.path)?.is_dir() => {}
-            _ => return Err(io::ErrorKind::NotADirectory.into()),
+            _ => {}
         }
+        let directory = home.directory(DIRECTORY).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => io::ErrorKind::NotADirectory.into(),
+            _ => error,
+        })?;
         let run = match kind {
             OutputFileKind::Raw(seq) => format!("-{seq}"),
             OutputFileKind::Recording => String::new(),
@@ -99,7 +104,7 @@ impl OutputDirectory {
             // A recorder that died may have left a file of this name, which keeps it.
             let part = if number == 1 { String::new() } else { format!(".{number}") };
             let name = format!("{}{run}{part}{}", self.session, kind.extension());
-            let path = self.path.join(&name);
+            let path = directory.at(&name);
             match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path) {
                 Ok(file) => {
                     file.set_permissions(Permissions::from_mode(0o600))?;
@@ -146,8 +151,15 @@ impl OutputDirectory {
 
     /// Removes an open file that is useless.
     pub(super) fn discard(&mut self, name: &str, bytes: u64) {
-        let _ = fs::remove_file(self.path.join(name));
+        if let Some(directory) = self.opened() {
+            let _ = fs::remove_file(directory.at(name));
+        }
         self.forget(name, bytes);
+    }
+
+    /// The directory, where there is one.
+    fn opened(&self) -> Option<OpenDirectory> {
+        self.home.open().ok()?.directory(DIRECTORY).ok()
     }
 
     fn forget(&mut self, name: &str, bytes: u64) {
@@ -165,9 +177,10 @@ impl OutputDirectory {
     pub(super) fn sweep(&mut self) {
         self.unswept = 0;
         let now = SystemTime::now();
+        let Some(directory) = self.opened() else { return };
         let mut files = Vec::new();
         let mut total = 0;
-        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(directory.path()).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
             if !metadata.is_file() || !is_ours(&entry.file_name()) {
                 continue;
@@ -184,7 +197,7 @@ impl OutputDirectory {
             // The wall clock may have been set since this recorder wrote the file.
             let age = self.closed.get(&name).map_or_else(|| now.duration_since(modified).ok(), |at| Some(at.elapsed()));
             let is_old = age.is_some_and(|age| age > self.age);
-            if (is_old || total > self.quota) && fs::remove_file(self.path.join(&name)).is_ok() {
+            if (is_old || total > self.quota) && fs::remove_file(directory.at(&name)).is_ok() {
                 self.closed.remove(&name);
                 total -= bytes;
             }

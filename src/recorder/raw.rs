@@ -189,13 +189,14 @@ impl RawFile {
 mod tests {
     use super::*;
     use crate::recorder::bounds::Bounds;
+    use crate::recorder::home::JournalHome;
 
     /// Compares the file with all the output, whose bytes tell their places, for pieces, flushes and gaps of any size.
     #[test]
     fn a_file_has_the_beginning_and_the_end_however_it_was_written() {
         let home = std::env::temp_dir().join(format!("rexec-raw-{}", std::process::id()));
-        std::fs::create_dir_all(&home).unwrap();
-        let mut directory = OutputDirectory::new(&home, "2026-05-21-09:42:18", &Bounds::default());
+        let place = JournalHome::of_test(&home);
+        let mut directory = OutputDirectory::new(place, "2026-05-21-09:42:18", &Bounds::default());
         let byte = |at: u64| u8::try_from(at % 251).unwrap();
         let mut dice = 88_172_645_463_325_252_u64;
         let mut below = |end: u64| {

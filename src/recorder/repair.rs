@@ -11,6 +11,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::directory::open_file;
+use super::home::JournalHome;
 use super::names::{first_line, is_alive, journals, started, successor};
 use super::summary_file::SummaryMaker;
 use super::tail::Tail;
@@ -30,6 +32,7 @@ const DRAIN_POLL: Duration = Duration::from_millis(5);
 /// The journals that may need a repair. They are repaired one at a time, so that frames are taken in meanwhile.
 #[derive(Debug)]
 pub(super) struct Repairs {
+    home: JournalHome,
     paths: VecDeque<PathBuf>,
     /// When files that are in use are given up.
     patience: Instant,
@@ -52,11 +55,11 @@ enum Repair {
 
 impl Repairs {
     /// Lists all journals of the directory `home` but `own`.
-    pub(super) fn of(home: &Path, own: &Path) -> Repairs {
+    pub(super) fn of(home: JournalHome, own: &Path) -> Repairs {
         let now = Instant::now();
-        let newest = journals(home).unwrap_or_default().into_iter().map(|(_, path)| path);
+        let newest = journals(&home.path).unwrap_or_default().into_iter().map(|(_, path)| path);
         let paths = newest.filter(|path| path != own).take(FILES_MAX).collect();
-        Repairs { paths, patience: now + DRAIN_MAX, next: Some(now), lost: 0, summarized: None }
+        Repairs { home, paths, patience: now + DRAIN_MAX, next: Some(now), lost: 0, summarized: None }
     }
 
     /// When the next file is due.
@@ -74,7 +77,7 @@ impl Repairs {
             return self.take_lost();
         }
         let path = self.paths.pop_front()?;
-        match repair(&path) {
+        match repair(&self.home, &path) {
             Ok(Repair::Busy) if now < self.patience => {
                 self.paths.push_back(path);
                 self.next = Some(now + DRAIN_POLL);
@@ -106,8 +109,10 @@ impl Repairs {
     }
 }
 
-fn repair(path: &Path) -> io::Result<Repair> {
-    let file = OpenOptions::new().read(true).append(true).open(path)?;
+fn repair(home: &JournalHome, path: &Path) -> io::Result<Repair> {
+    let directory = home.open().map_err(io::Error::other)?;
+    let path = directory.at(path.file_name().ok_or(io::ErrorKind::NotFound)?);
+    let file = open_file(&path, OpenOptions::new().read(true).append(true))?;
     let Some(open) = first_line(&file).filter(|open| !is_alive(open)) else { return Ok(Repair::Done(0, None)) };
     if closing(&file)?.is_some() {
         return Ok(Repair::Done(0, Some(file)));
@@ -118,7 +123,7 @@ fn repair(path: &Path) -> io::Result<Repair> {
         Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
         Ok(()) | Err(TryLockError::Error(_)) => {}
     }
-    let lost = finish(&file, successor(path, &open));
+    let lost = finish(&file, successor(&path, &open));
     let _ = file.unlock();
     Ok(Repair::Done(lost?, Some(file)))
 }

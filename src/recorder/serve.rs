@@ -82,12 +82,12 @@ impl Recorder {
         let (appender, known) = Appender::new(session, &bounds);
         let name = name.or_else(|| appender.volume().map(|volume| volume.name().to_owned())).unwrap_or(time);
         let own = appender.volume().map(Volume::path).map(Path::to_owned).unwrap_or_default();
-        let files = OutputFiles::new(OutputDirectory::new(&home, &name, &bounds));
+        let files = OutputFiles::new(OutputDirectory::new(home.clone(), &name, &bounds));
         Recorder {
             runs: RecordedRuns::new(known, files, bounds),
-            repairs: Repairs::of(&home, &own),
+            repairs: Repairs::of(home.clone(), &own),
             repaired: None,
-            projects: ProjectsFile::new(&home),
+            projects: ProjectsFile::new(home),
             appender,
             is_closing: false,
             fed: 0,

@@ -3,15 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::home::{self, JournalError};
+use super::home::{JournalError, JournalHome};
 use super::names;
 use crate::journal::record::timestamp;
 
 /// One host's journal.
 #[derive(Debug, Clone)]
 pub struct Session {
-    pub(super) home: PathBuf,
-    pub(super) uid: u32,
+    pub(super) home: JournalHome,
     /// The host's process ID.
     pub(super) host: u32,
     /// When the journal began, in the form of its files' names.
@@ -36,7 +35,8 @@ impl Session {
         let now = timestamp(SystemTime::now());
         // 2026-05-21T09:42:18.123Z → 2026-05-21-09:42:18
         let time = now.chars().take(19).map(|c| if c == 'T' { '-' } else { c }).collect();
-        Session { home: home.to_owned(), uid, host, time, name: None, resume: None }
+        let home = JournalHome { path: home.to_owned(), uid };
+        Session { home, host, time, name: None, resume: None }
     }
 
     /// Makes the directory, or checks that the one that is there is safe.
@@ -44,7 +44,7 @@ impl Session {
     /// # Errors
     /// If the directory cannot be made or others could read or replace it.
     pub fn prepare(&self) -> Result<(), JournalError> {
-        home::prepare(&self.home, self.uid)
+        self.home.prepare().map(drop)
     }
 
     /// Notes that the recorder now writes the file `name` (without extension).
@@ -67,6 +67,6 @@ impl Session {
     /// The file that is being written; `None` until a recorder has named it.
     #[must_use]
     pub fn path(&self) -> Option<PathBuf> {
-        self.resume.as_ref().map(|point| names::path(&self.home, &point.name))
+        self.resume.as_ref().map(|point| names::path(&self.home.path, &point.name))
     }
 }

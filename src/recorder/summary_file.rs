@@ -6,13 +6,16 @@
 //! Invariants: a summary that was torn, changed, or is of another content than the journal has counts as none; making one
 //! never changes the journal; a summary that cannot be written is left out, because readers can do without.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::directory::NO_WAIT;
+use super::home::JournalHome;
 use crate::journal::record::LINE_BYTES_MAX;
 use crate::journal::summary::{Summary, checksum};
 use crate::limits;
@@ -43,7 +46,7 @@ pub(super) fn summary_path(journal: &Path) -> PathBuf {
 #[must_use]
 pub fn load_summary(path: &Path, file: &File) -> Option<Summary> {
     let mut text = Vec::new();
-    let beside = OpenOptions::new().read(true).custom_flags(nonblocking()).open(summary_path(path)).ok()?;
+    let beside = OpenOptions::new().read(true).custom_flags(NO_WAIT).open(summary_path(path)).ok()?;
     beside.take(FILE_BYTES_MAX).read_to_end(&mut text).ok()?;
     let (line, rest) = text.split_at_checked(memchr::memchr(b'\n', &text)? + 1)?;
     let sum: u64 = std::str::from_utf8(rest).ok()?.trim_end().parse().ok()?;
@@ -53,12 +56,6 @@ pub fn load_summary(path: &Path, file: &File) -> Option<Summary> {
     let SummaryLine { v, summary, end } = serde_json::from_slice(line).ok()?;
     let fits = v == VERSION && !summary.is_void && end_of(file, summary.length).ok()? == end;
     fits.then_some(summary)
-}
-
-/// A FIFO in the place of the file must not hold up a reader.
-fn nonblocking() -> i32 {
-    // O_NONBLOCK has no effect on files.
-    0o4000
 }
 
 /// The checksum of the bytes before this offset.
@@ -124,23 +121,23 @@ impl SummaryMaker {
         let sum = checksum(&text);
         text.extend_from_slice(format!("{sum}\n").as_bytes());
         let beside = summary_path(path);
-        // A reader sees the old one or the new one, and a link in its place is replaced and not followed.
-        let new = beside.with_extension("summary-new");
-        let _ = fs::remove_file(&new);
-        let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
-        let stored = written.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, &beside));
-        stored.inspect_err(|_| drop(fs::remove_file(&new)))
+        let (Some(home), Some(name)) = (path.parent(), beside.file_name().and_then(OsStr::to_str)) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let home = JournalHome { path: home.to_owned(), uid: file.metadata()?.uid() };
+        home.open().map_err(io::Error::other)?.replace(name, &text)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_summary_that_does_not_fit_the_file_counts_as_none() {
         let home = std::env::temp_dir().join(format!("rexec-summary-{}", std::process::id()));
-        fs::create_dir_all(&home).unwrap();
+        JournalHome::of_test(&home);
         let path = home.join("2026-05-21-09:42:18.jsonl");
         let text =
             "{\"v\":1,\"type\":\"open\"}\n{\"v\":1,\"type\":\"start\",\"seq\":4}\n{\"v\":1,\"type\":\"close\"}\n";

@@ -13,6 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::append::{append_line, open_append_new, undo};
+use super::directory::open_file;
+use super::home::JournalHome;
 use super::names::{self, first_line};
 use super::summary_file::SummaryMaker;
 use super::tail::Tail;
@@ -83,17 +85,17 @@ impl Harm {
 
 impl Volume {
     /// Makes a new file under the next free name of this second, with its first line.
-    pub(super) fn begin(home: &Path, time: &str, open: &OpenRecord) -> io::Result<Volume> {
+    pub(super) fn begin(home: &JournalHome, time: &str, open: &OpenRecord) -> io::Result<Volume> {
+        let directory = home.prepare().map_err(io::Error::other)?;
         for number in 1..NAMES_MAX {
             let name = names::join(time, number);
-            let path = names::path(home, &name);
-            match open_append_new(&path) {
+            match open_append_new(&names::path(&directory.path(), &name)) {
                 Ok(file) => {
                     // A repair leaves a locked file alone. Where locks do not work, only that protection is lost.
                     let _ = file.try_lock();
-                    let mut volume = Volume::new(file, path, name, 0);
+                    let mut volume = Volume::new(file, names::path(&home.path, &name), name, 0);
                     // An empty file would cost the next attempt a name.
-                    volume.write(&line("open", open)).inspect_err(|_| drop(fs::remove_file(&volume.path)))?;
+                    volume.write(&line("open", open)).inspect_err(|_| volume.discard(home))?;
                     return Ok(volume);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -107,12 +109,11 @@ impl Volume {
     ///
     /// # Errors
     /// If there is no such file any more, or it belongs to another host.
-    pub(super) fn resume(home: &Path, name: &str, since: u64, host: &OpenRecord) -> io::Result<Resumed> {
-        let path = names::path(home, name);
-        if !fs::symlink_metadata(&path)?.is_file() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let file = OpenOptions::new().read(true).append(true).open(&path)?;
+    pub(super) fn resume(home: &JournalHome, name: &str, since: u64, host: &OpenRecord) -> io::Result<Resumed> {
+        let directory = home.open().map_err(io::Error::other)?;
+        let path = names::path(&home.path, name);
+        let there = names::path(&directory.path(), name);
+        let file = open_file(&there, OpenOptions::new().read(true).append(true))?;
         let is_own = first_line(&file).is_some_and(|open| (open.pid, open.started) == (host.pid, host.started));
         if !is_own {
             return Err(io::ErrorKind::NotFound.into());
@@ -149,6 +150,13 @@ impl Volume {
             marked: length,
             summary,
             base: length,
+        }
+    }
+
+    /// Removes the file, which is useless.
+    pub(super) fn discard(&self, home: &JournalHome) {
+        if let Ok(directory) = home.open() {
+            let _ = fs::remove_file(names::path(&directory.path(), &self.name));
         }
     }
 

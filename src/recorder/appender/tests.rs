@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::*;
 use crate::journal::record::{EndRecord, RunEnd, StartRecord};
+use crate::recorder::home::JournalHome;
 
 fn says(news: &[RecorderStatus]) -> Vec<&str> {
     news.iter()
@@ -16,7 +17,7 @@ fn says(news: &[RecorderStatus]) -> Vec<&str> {
 fn the_oldest_records_go_when_memory_is_full() {
     let home = std::env::temp_dir().join(format!("rexec-appender-{}", std::process::id()));
     let uid = fs::metadata("/proc/self").unwrap().uid();
-    prepare(&home, uid).unwrap();
+    JournalHome::of_test(&home);
     let now = Instant::now();
     let queue_bytes = 3 * 600;
     let bounds = Bounds { queue_bytes, retry: Duration::from_secs(5), ..Bounds::default() };
@@ -55,7 +56,7 @@ fn the_oldest_records_go_when_memory_is_full() {
 fn what_a_file_has_that_stays_locked_is_not_written_again() {
     let home = std::env::temp_dir().join(format!("rexec-appender-locked-{}", std::process::id()));
     let uid = fs::metadata("/proc/self").unwrap().uid();
-    prepare(&home, uid).unwrap();
+    JournalHome::of_test(&home);
     let (now, bounds) = (Instant::now(), Bounds::default());
     let mut session = Session::new(&home, uid, std::process::id());
     let (mut before, _) = Appender::new(session.clone(), &bounds);

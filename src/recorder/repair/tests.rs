@@ -4,6 +4,7 @@ use std::fs;
 
 use super::*;
 use crate::journal::record::{EndRecord, OpenRecord, RunEnd, StartRecord};
+use crate::recorder::home::JournalHome;
 use crate::recorder::volume::Volume;
 
 /// A host that is dead: no process began one clock tick after the machine did.
@@ -20,10 +21,10 @@ fn start(volume: &mut Volume, seq: u64) {
 #[test]
 fn a_run_that_another_recorder_went_on_with_in_a_new_file_is_not_lost() {
     let home = std::env::temp_dir().join(format!("rexec-repair-{}", std::process::id()));
-    fs::create_dir(&home).unwrap();
-    let mut before = Volume::begin(&home, "2026-05-21-09:42:18", &open(None)).unwrap();
+    let place = JournalHome::of_test(&home);
+    let mut before = Volume::begin(&place, "2026-05-21-09:42:18", &open(None)).unwrap();
     (1..=3).for_each(|seq| start(&mut before, seq));
-    let mut after = Volume::begin(&home, "2026-05-21-09:42:18", &open(Some(before.name()))).unwrap();
+    let mut after = Volume::begin(&place, "2026-05-21-09:42:18", &open(Some(before.name()))).unwrap();
     (2..=3).for_each(|seq| start(&mut after, seq));
     let start = StartRecord { seq: 2, ..StartRecord::default() };
     let end = EndRecord { start, end: RunEnd { seq: 2, ..RunEnd::default() }, ..EndRecord::default() };
@@ -31,7 +32,7 @@ fn a_run_that_another_recorder_went_on_with_in_a_new_file_is_not_lost() {
     after.write_end(2, &lines).unwrap();
     [&before, &after].iter().for_each(|volume| volume.release());
 
-    let mut repairs = Repairs::of(&home, Path::new(""));
+    let mut repairs = Repairs::of(place.clone(), Path::new(""));
     let lost = std::iter::from_fn(|| Some(repairs.step(Instant::now()))).flatten().next().unwrap();
     assert_eq!(lost, 2, "one in each file");
     let lines = |volume: &Volume| fs::read_to_string(volume.path()).unwrap().lines().rev().map(str::to_owned).collect();

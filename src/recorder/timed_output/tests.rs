@@ -1,6 +1,7 @@
 //! Output with its times as lines of a recording's file.
 
 use super::super::bounds::Bounds;
+use super::super::home::JournalHome;
 use super::super::output_directory::OutputDirectory;
 use super::*;
 use crate::journal::recording::parse_event;
@@ -13,8 +14,8 @@ struct Scratch(PathBuf, OutputFiles);
 impl Scratch {
     fn new(name: &str) -> Scratch {
         let home = std::env::temp_dir().join(format!("rexec-timed-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&home).unwrap();
-        let files = OutputFiles::new(OutputDirectory::new(&home, "2026-05-21-09:42:18", &Bounds::default()));
+        let place = JournalHome::of_test(&home);
+        let files = OutputFiles::new(OutputDirectory::new(place, "2026-05-21-09:42:18", &Bounds::default()));
         Scratch(home, files)
     }
 

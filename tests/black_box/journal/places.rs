@@ -3,9 +3,11 @@
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rexec_host::journal::frame::encode_projects;
 use rexec_host::recorder::{Bounds, JournalError, Session, journals};
 use serde_json::json;
 
@@ -180,6 +182,40 @@ fn an_unsafe_directory_is_refused() {
     Session::new(&at("open"), uid, 1).prepare().unwrap();
     Session::new(&at("new/deep"), uid, 1).prepare().unwrap();
     assert_eq!(fs::metadata(at("new/deep")).unwrap().mode() & 0o7777, 0o700);
+}
+
+/// A link to another directory of this user's takes the place of the journal's directory while a host runs. Nothing is
+/// made, read or removed there.
+#[test]
+fn a_link_in_the_place_of_the_directory_gets_nothing() {
+    let home = Home::new();
+    let elsewhere = Home::new();
+    let bounds = Bounds { head_bytes: 100, tail_bytes: 100, queue_bytes: 1 << 20, ..Bounds::default() };
+    let moved = home.0.with_extension("moved");
+    let mut recording = home.record(bounds);
+    recording.start_and_wait(1, 2);
+    fs::rename(&home.0, &moved).unwrap();
+    symlink(&elsewhere.0, &home.0).unwrap();
+    let kept = elsewhere.0.join("raw");
+    fs::create_dir(&kept).unwrap();
+    fs::write(kept.join("2026-01-01-00:00:00-1.out"), "mine").unwrap();
+    File::open(kept.join("2026-01-01-00:00:00-1.out")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    recording.output(1, &[b'x'; 10_000]);
+    recording.send(|out| encode_projects(b"[]", out));
+    recording.end(1);
+    recording.start(2);
+    let said = recording.status();
+    assert!(said.contains("symbolic link") || said.contains("was removed"), "{said}");
+    fs::remove_file(&home.0).unwrap();
+    fs::rename(&moved, &home.0).unwrap();
+    recording.close();
+    let names = |path: &Path| {
+        let mut names: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&elsewhere.0), ["raw"]);
+    assert_eq!(names(&kept), ["2026-01-01-00:00:00-1.out"], "nothing is made there, and nothing removed for its age");
 }
 
 /// A link takes the file's place. The journal goes on under another name, and the link's target stays as it was.
