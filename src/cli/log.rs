@@ -308,12 +308,12 @@ fn write_rows<'a>(
 /// The command, and whether it ran in its caller's sandbox.
 fn command_cell(run: &Facts, room: usize, sheet: &Sheet) -> String {
     let service = if run.name.is_empty() { String::new() } else { format!("{}: ", run.name) };
-    let command = &(service + run.command.trim_end());
-    let Some(sandbox) = &run.sandbox else { return sheet.cut(command, room) };
+    let command = &(service + &run.command);
+    let Some(sandbox) = &run.sandbox else { return sheet.command(command, room) };
     let long = format!(" · in its sandbox ({})", sheet.cut(sandbox, SANDBOX_COLUMNS));
     let note = if columns_of(&long) + COMMAND_COLUMNS_MIN * 2 <= room { long } else { " · sandbox".to_owned() };
     let beside = room.saturating_sub(columns_of(&note)).max(1);
-    sheet.cut(command, beside) + &sheet.tinted(Tint::Dim, &note)
+    sheet.command(command, beside) + &sheet.tinted(Tint::Dim, &note)
 }
 
 /// How a run ended, in a word or two.

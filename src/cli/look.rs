@@ -16,6 +16,9 @@ pub(super) struct Look {
     is_dumb: bool,
 }
 
+/// The sign of the key that ends a line.
+const ENTER: char = '⏎';
+
 /// Columns where no terminal says how many it has. No text reaches this far.
 const UNBOUNDED: usize = 1 << 20;
 
@@ -97,6 +100,20 @@ impl Look {
         if line.ends_with('?') && !text.ends_with('?') { line[..line.len() - 1].to_owned() + "~" } else { line }
     }
 
+    /// A command on one line of at most `columns` columns. A line feed in it is shown as the key that makes one: `\n` are
+    /// two characters of many commands.
+    pub(super) fn command(&self, text: &str, columns: usize) -> String {
+        let mut line = String::with_capacity(text.len());
+        for c in text.trim_end().chars() {
+            match c {
+                '\n' => line.push_str(self.enter()),
+                ENTER => line.push_str("⟨23CE⟩"),
+                c => line.push(c),
+            }
+        }
+        self.cut(&line, columns)
+    }
+
     /// As many of these parts as fit one line, the first one in any case.
     pub(super) fn fitted(&self, parts: &[String]) -> String {
         let dot = if self.has_utf8 { " · " } else { " - " };
@@ -138,5 +155,8 @@ mod tests {
         assert_eq!(look(40, false).fitted(&parts), "nothing runs - host up 2 h");
         assert_eq!(look(8, true).fitted(&parts), "nothing…");
         assert_eq!(look(8, false).cut("häß of it all", 8), "h?? of ~");
+        assert_eq!(look(80, true).command("a \\\n b '\\n' ⏎\n", 80), "a \\⏎ b '\\n' ⟨23CE⟩");
+        assert_eq!(look(80, false).command("a\nb\tc", 80), "a<-b\\tc");
+        assert_eq!(look(80, true).command("a\nbc", 3), "a⏎…");
     }
 }

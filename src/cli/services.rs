@@ -161,7 +161,7 @@ fn draw(lines: &[ServiceLine], look: &Look) -> String {
             text += &if column.name == "STATE" { look.coloured(colour, &cell) } else { cell };
             text += "  ";
         }
-        text += &look.cut(&line.command, room);
+        text += &look.command(&line.command, room);
         text.push('\n');
     }
     text

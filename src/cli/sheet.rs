@@ -50,6 +50,11 @@ impl Sheet {
         }
     }
 
+    /// A command on one line of at most this many columns.
+    pub(super) fn command(&self, text: &str, columns: usize) -> String {
+        self.look.command(text, columns)
+    }
+
     /// Text on one line of at most this many columns.
     pub(super) fn cut(&self, text: &str, columns: usize) -> String {
         self.look.cut(text, columns)

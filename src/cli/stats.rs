@@ -248,5 +248,5 @@ fn columns_of_agents(agents: &[(&str, &AgentStats)]) -> Vec<Column> {
 /// Writes a line that ends with as much of a command as fits.
 fn write_fitting(front: String, command: &str, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
     let room = sheet.columns.saturating_sub(columns_of(&front) + 1).max(8);
-    writeln!(out, "{front}{}", sheet.cut(command.trim_end(), room))
+    writeln!(out, "{front}{}", sheet.command(command, room))
 }

@@ -105,7 +105,7 @@ fn log_is_a_table() {
     let (text, code) = said(home.path(), &["log", "-n", "3"]);
     let expected = "\
 2026-05-21  session 2026-05-21-09:42:18
-     3  10:00:03  codex  api  exit 1   0.0 s  say \"a\\b\"\\né
+     3  10:00:03  codex  api  exit 1   0.0 s  say \"a\\b\"⏎é
      4  10:00:04  codex  api  SIGKILL  0.0 s  kill
      5  10:00:05  codex  api  ok       0.0 s  ls
 ";
