@@ -52,7 +52,7 @@ mod waiting;
 pub use bounds::Bounds;
 pub use home::JournalError;
 pub use names::{first_line, is_alive, journals};
-pub use projects_file::read_projects;
+pub use projects_file::{is_damage, read_projects, set_projects_aside};
 pub use serve::serve;
 pub use session::Session;
 pub use span_exporter::{OtlpTarget, SpanDestination, export_spans};

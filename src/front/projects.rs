@@ -8,7 +8,7 @@
 //! Invariants: no two have the same directory, name or port; no name is an identifier or a directory; their number is
 //! bounded; the values of secret-named variables are in memory only, never in the text that is kept on the disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -132,18 +132,42 @@ pub enum ProjectError {
 pub struct Projects {
     all: BTreeMap<ProjectId, ProjectSession>,
     last: u32,
+    /// The directories of those that this host has made or changed. The disk may know the others better.
+    own: BTreeSet<String>,
+    /// The directories of those that were here and are forgotten.
+    forgotten: BTreeSet<String>,
     /// What is on the disk is older.
     has_changed: bool,
 }
 
+/// The change for the disk. Another host may keep others in the same file. See the recorder's `ProjectsChange`.
+#[derive(Debug, Serialize)]
+struct KeptProjects<'a> {
+    kept: Vec<ProjectSession>,
+    own: &'a BTreeSet<String>,
+    forgotten: &'a BTreeSet<String>,
+}
+
 impl Projects {
-    /// Reads what an earlier host kept. A text that is not understood counts as empty.
+    /// Reads what earlier hosts kept: as much as is understood, and whether that is all of it.
     #[must_use]
-    pub fn read(text: &[u8]) -> Self {
-        let kept: Vec<ProjectSession> = serde_json::from_slice(text).unwrap_or_default();
-        let is_sound = |kept: &ProjectSession| kept.dir.starts_with('/');
+    pub fn read(text: &[u8]) -> (Self, bool) {
         let mut projects = Self::default();
-        for mut kept in kept.into_iter().filter(is_sound).take(limits::PROJECTS_MAX) {
+        if text.is_empty() {
+            return (projects, true);
+        }
+        let Ok(entries) = serde_json::from_slice::<Vec<serde_json::Value>>(text) else { return (projects, false) };
+        let is_sound = |kept: &ProjectSession| kept.dir.starts_with('/');
+        let count = entries.len();
+        let kept: Vec<ProjectSession> =
+            entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok().filter(is_sound)).collect();
+        let is_all = kept.len() == count;
+        projects.last = kept.iter().map(|kept| kept.id.0).max().unwrap_or(0);
+        for mut kept in kept.into_iter().take(limits::PROJECTS_MAX) {
+            // Two hosts count by themselves, so they may have used a number twice.
+            if projects.all.contains_key(&kept.id) {
+                kept.id = projects.next_id();
+            }
             // Older hosts took other names. What one of those becomes may be the name of the next.
             if !is_project_name(&kept.name) || projects.find(&kept.name).is_some() {
                 kept.name = projects.free_name(&kept.name);
@@ -151,16 +175,34 @@ impl Projects {
             // The commands of the earlier host are gone, so none is paused.
             projects.all.insert(kept.id, ProjectSession { is_suspended: false, ..kept });
         }
-        projects.last = projects.all.keys().next_back().map_or(0, |id| id.0);
-        projects
+        (projects, is_all)
     }
 
-    /// The text for the disk, if that has an older one.
+    /// The change for the disk, if that has something older.
     pub fn take_changed(&mut self) -> Option<Vec<u8>> {
-        let kept = || self.all.values().map(ProjectSession::kept).collect::<Vec<_>>();
-        let text = self.has_changed.then(|| serde_json::to_vec(&kept()).expect("these types always serialize"));
-        self.has_changed = false;
-        text
+        if !std::mem::take(&mut self.has_changed) {
+            return None;
+        }
+        let kept = self.all.values().map(ProjectSession::kept).collect();
+        let change = KeptProjects { kept, own: &self.own, forgotten: &self.forgotten };
+        Some(serde_json::to_vec(&change).expect("these types always serialize"))
+    }
+
+    fn next_id(&mut self) -> ProjectId {
+        self.last = self.last.saturating_add(1);
+        ProjectId(self.last)
+    }
+
+    /// Has the disk get all of them anew.
+    pub fn keep_anew(&mut self) {
+        self.own = self.all.values().map(|known| known.dir.clone()).collect();
+        self.has_changed = true;
+    }
+
+    /// Notes that one was made or changed here.
+    fn note(&mut self, id: ProjectId) {
+        self.own.extend(self.all.get(&id).map(|known| known.dir.clone()));
+        self.has_changed = true;
     }
 
     /// All, oldest first.
@@ -204,6 +246,10 @@ impl Projects {
         };
         if let Some(known) = self.all.get_mut(&id) {
             now.clone_into(&mut known.last_activity);
+            // Of a defined one, another host may have a newer definition.
+            if known.is_implied {
+                self.own.insert(known.dir.clone());
+            }
         }
         Some(id)
     }
@@ -212,17 +258,17 @@ impl Projects {
         if self.all.len() >= limits::PROJECTS_MAX {
             let idle = self.all.values().filter(|known| known.is_implied && !known.is_suspended);
             let oldest = idle.min_by(|one, other| one.last_activity.cmp(&other.last_activity))?.id;
-            self.all.remove(&oldest);
+            self.remove(oldest);
         }
         Some(self.insert(top, now, true))
     }
 
     /// Adds one, with a name that is free.
     fn insert(&mut self, dir: &str, now: &str, is_implied: bool) -> ProjectId {
-        self.last = self.last.saturating_add(1);
-        let id = ProjectId(self.last);
+        let id = self.next_id();
         let base = Path::new(dir).file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy());
         let name = self.free_name(&base);
+        self.forgotten.remove(dir);
         let made = ProjectSession {
             id,
             name,
@@ -237,7 +283,7 @@ impl Projects {
             last_activity: now.to_owned(),
         };
         self.all.insert(id, made);
-        self.has_changed = true;
+        self.note(id);
         id
     }
 
@@ -283,7 +329,7 @@ impl Projects {
         if let Some(name) = wanted.name {
             made.name = name;
         }
-        self.has_changed = true;
+        self.note(id);
         Ok(id)
     }
 
@@ -298,7 +344,7 @@ impl Projects {
         let ports = self.allocate(WantedPorts::Count(count), Some(id))?;
         if let Some(known) = self.all.get_mut(&id) {
             known.ports = Some(ports);
-            self.has_changed = true;
+            self.note(id);
         }
         Ok(())
     }
@@ -333,7 +379,13 @@ impl Projects {
 
     /// Forgets one.
     pub fn remove(&mut self, id: ProjectId) {
-        self.has_changed |= self.all.remove(&id).is_some();
+        let Some(known) = self.all.remove(&id) else { return };
+        self.has_changed = true;
+        self.own.remove(&known.dir);
+        self.forgotten.insert(known.dir);
+        if self.forgotten.len() > limits::PROJECTS_MAX {
+            self.forgotten.pop_first();
+        }
     }
 }
 

@@ -60,7 +60,7 @@ impl Host {
         let runs = Runs::new(PromptPolicy::new(options.prompts, options.prompt_wait));
         let mut poller = Poller::new().map_err(failed)?;
         let signals = HostSignals::take().map_err(failed)?;
-        let (recorder, said) = RecorderLink::start(&mut poller, &options.home, options.journal_bounds())?;
+        let (recorder, mut said) = RecorderLink::start(&mut poller, &options.home, options.journal_bounds())?;
         process::raise_descriptor_limit();
         process::keep_large_blocks_apart();
         process::adopt_orphans().map_err(failed)?;
@@ -80,7 +80,7 @@ impl Host {
         for (token, source) in named {
             token.into_iter().for_each(|token| turn.name(token, source));
         }
-        let projects = ProjectSessions::new(Projects::read(&recorder::read_projects(&options.home)));
+        let projects = projects(&options.home, &mut said);
         let mut host = Self {
             turn,
             engine: Engine::default(),
@@ -123,4 +123,21 @@ impl Host {
         lines.into_iter().for_each(|line| self.screen.say(line));
         self.screen.end_paragraph();
     }
+}
+
+/// The project sessions that earlier hosts have kept. A file that is damaged is put aside, which is said.
+fn projects(home: &Path, said: &mut Vec<String>) -> ProjectSessions {
+    let (mut known, is_all) = match recorder::read_projects(home, process::uid()) {
+        Ok(text) => Projects::read(&text),
+        Err(error) if recorder::is_damage(&error) => (Projects::default(), false),
+        Err(error) => {
+            said.push(format!("the project sessions of earlier hosts cannot be read: {}", reason(&error)));
+            (Projects::default(), true)
+        }
+    };
+    if !is_all {
+        said.push(recorder::set_projects_aside(home, process::uid()));
+        known.keep_anew();
+    }
+    ProjectSessions::new(known)
 }

@@ -4,7 +4,7 @@
 //! place on its path meanwhile. A link is never opened as a directory or a file.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -43,6 +43,11 @@ impl OpenDirectory {
     /// A path to it while it is open.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+
+    /// Locks the directory as flock(2) does, unless somebody else has locked it. The lock ends when the directory is closed.
+    pub(super) fn try_lock(&self) -> Result<(), TryLockError> {
+        self.0.try_lock()
     }
 
     pub(super) fn metadata(&self) -> io::Result<Metadata> {

@@ -4,6 +4,14 @@ use super::*;
 
 const NOW: &str = "2026-05-21T09:42:18Z";
 
+/// What a host finds that has this change on its disk alone.
+fn kept(change: &[u8]) -> Projects {
+    let change: serde_json::Value = serde_json::from_slice(change).unwrap();
+    let (projects, is_all) = Projects::read(change["kept"].to_string().as_bytes());
+    assert!(is_all);
+    projects
+}
+
 fn defined(projects: &mut Projects, dir: &str, name: Option<&str>) -> Result<ProjectId, ProjectError> {
     let (dir, name) = (dir.to_owned(), name.map(str::to_owned));
     projects.define(ProjectDefinition { dir, name, ..ProjectDefinition::default() }, NOW)
@@ -82,7 +90,7 @@ fn secrets_are_not_kept_and_the_number_is_bounded() {
     let text_of = String::from_utf8_lossy(&text);
     assert!(!text_of.contains("sk-") && !text_of.contains("hunter22"), "{text_of}");
     assert_eq!(projects.take_changed(), None);
-    let again = Projects::read(&text);
+    let again = kept(&text);
     let kept = again.get(id).unwrap();
     assert_eq!((kept.env.len(), kept.lost.as_slice()), (1, &["API_TOKEN".to_owned(), "DB".to_owned()][..]));
     assert!(!kept.is_suspended);
@@ -92,9 +100,52 @@ fn secrets_are_not_kept_and_the_number_is_bounded() {
     }
     assert_eq!(projects.iter().count(), limits::PROJECTS_MAX);
     assert!(projects.get(id).is_some(), "somebody has defined it");
-    for nonsense in [&b""[..], b"{}", b"[1]", b"\xff"] {
-        assert_eq!(Projects::read(nonsense).iter().count(), 0);
+}
+
+#[test]
+fn what_is_not_understood_is_told_and_the_rest_is_taken() {
+    let mut projects = Projects::default();
+    let id = defined(&mut projects, "/srv/shop", None).unwrap();
+    let entry = serde_json::to_value(projects.get(id).unwrap()).unwrap();
+    for (text, count, is_all) in [
+        (String::new(), 0, true),
+        ("[]".to_owned(), 0, true),
+        ("{}".to_owned(), 0, false),
+        ("[1]".to_owned(), 0, false),
+        (format!("[{entry}, {{}}]"), 1, false),
+        (format!("[{entry}"), 0, false),
+    ] {
+        let (read, whole) = Projects::read(text.as_bytes());
+        assert_eq!((read.iter().count(), whole), (count, is_all), "{text}");
     }
+    // Another host's, which counts by itself.
+    let mut other = entry.clone();
+    other["dir"] = "/srv/ann/shop".into();
+    let (read, _) = Projects::read(format!("[{entry}, {other}]").as_bytes());
+    let names: Vec<_> = read.iter().map(|known| (known.id.0, known.name.as_str(), known.dir.as_str())).collect();
+    assert_eq!(names, [(1, "shop", "/srv/shop"), (2, "shop-2", "/srv/ann/shop")]);
+}
+
+#[test]
+fn the_disk_is_told_which_ones_are_forgotten() {
+    let mut projects = Projects::default();
+    let id = defined(&mut projects, "/a", None).unwrap();
+    projects.take_changed();
+    projects.remove(id);
+    let change = |projects: &mut Projects| -> serde_json::Value {
+        serde_json::from_slice(&projects.take_changed().unwrap()).unwrap()
+    };
+    assert_eq!(change(&mut projects), serde_json::json!({"kept": [], "own": [], "forgotten": ["/a"]}));
+    defined(&mut projects, "/a", None).unwrap();
+    let again = change(&mut projects);
+    assert_eq!(
+        (&again["forgotten"], &again["own"]),
+        (&serde_json::json!([]), &serde_json::json!(["/a"])),
+        "it is back"
+    );
+    let (mut read, _) = Projects::read(again["kept"].to_string().as_bytes());
+    defined(&mut read, "/b", None).unwrap();
+    assert_eq!(change(&mut read)["own"], serde_json::json!(["/b"]), "the other one may be another host's");
 }
 
 #[test]
@@ -123,7 +174,8 @@ fn every_name_follows_the_rule_wherever_it_comes_from() {
     // A file of an older host.
     let kept = |id: u32, name: &str, dir: &str| serde_json::json!({"id": id, "name": name, "dir": dir, "created_at": NOW, "last_activity": NOW});
     let file = [kept(4, "x\u{1b}[2J", "/a"), kept(5, "", "/b"), kept(6, "x__2J", "/c")];
-    let read = Projects::read(serde_json::to_string(&file).unwrap().as_bytes());
+    let (read, is_all) = Projects::read(serde_json::to_string(&file).unwrap().as_bytes());
+    assert!(is_all);
     let names: Vec<&str> = read.iter().map(|known| known.name.as_str()).collect();
     assert_eq!(names, ["x__2J", "project", "x__2J-2"]);
 }

@@ -201,7 +201,7 @@ fn a_link_in_the_place_of_the_directory_gets_nothing() {
     fs::write(kept.join("2026-01-01-00:00:00-1.out"), "mine").unwrap();
     File::open(kept.join("2026-01-01-00:00:00-1.out")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     recording.output(1, &[b'x'; 10_000]);
-    recording.send(|out| encode_projects(b"[]", out));
+    recording.send(|out| encode_projects(br#"{"kept":[],"own":[],"forgotten":[]}"#, out));
     recording.end(1);
     recording.start(2);
     let said = recording.status();

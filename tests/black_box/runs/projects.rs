@@ -242,6 +242,31 @@ fn definitions_outlive_the_host_but_secrets_do_not() {
 }
 
 #[test]
+fn a_damaged_file_of_definitions_is_kept_and_told() {
+    let host = Host::with(MIRROR);
+    let shop = project(&host, "shop");
+    let other = project(&host, "other");
+    let mut client = Client::of(&host);
+    for dir in [&shop, &other] {
+        client.result("session.create", &json!({"dir": dir}));
+    }
+    let file = host.journal_home().join("projects.json");
+    assert!(waiting::until_true(PATIENCE, || fs::read_to_string(&file).is_ok_and(|text| text.contains(&*other))));
+    drop(client);
+    let home = host.leave();
+    let damaged = fs::read_to_string(&file).expect("a file").replace(&format!("\"dir\":\"{other}\""), "\"dir\":7");
+    fs::write(&file, &damaged).expect("it is ours");
+    let host = Host::in_dir(home, MIRROR);
+    assert!(waiting::until_true(PATIENCE, || host.console_text().contains("projects.json.damaged-1")));
+    assert_eq!(fs::read_to_string(file.with_extension("json.damaged-1")).expect("it is kept"), damaged);
+    let mut client = Client::of(&host);
+    assert_eq!(client.session("shop")["state"], "idle", "what could be read is known");
+    client.result("session.create", &json!({"dir": other}));
+    let is_whole = |text: String| text.contains(&*shop) && text.contains(&*other);
+    assert!(waiting::until_true(PATIENCE, || fs::read_to_string(&file).is_ok_and(is_whole)));
+}
+
+#[test]
 fn a_person_lists_pauses_resumes_and_ends_projects() {
     let host = Host::with(MIRROR);
     let shop = project(&host, "shop");
