@@ -313,6 +313,8 @@ pub const STATUS_EVERY: Duration = Duration::from_millis(250);
 pub const STATUS_MESSAGE: Duration = Duration::from_secs(5);
 /// A terminal with fewer rows has no status line.
 pub const STATUS_ROWS_MIN: u16 = 6;
+/// A terminal with fewer rows shows no full-screen program: the last row is the host's, and margins need two.
+pub const TAKEN_ROWS_MIN: u16 = 3;
 /// How long the console's last lines may take at the host's end.
 pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
 /// Columns of a command in its banner on the console. The rest is cut there; the journal has all of it.

@@ -156,19 +156,21 @@ impl Host {
         }
     }
 
-    /// The console has another size. A program that has the whole screen gets it.
+    /// The console has another size. A program that has the screen gets its part of it; a console that is too small for
+    /// that takes the screen back ([`Host::settle_answers`]).
     pub(super) fn on_resized(&mut self) {
         let size = self.screen.measure(self.turn.now);
         self.starts.resize(size);
-        if let (Some(job), Some(size)) = (self.screen.taken_over(), size) {
+        if let Some((job, size)) = self.screen.resize_taken() {
             self.runs.size_answer(job, size);
         }
     }
 
-    /// Gives the whole screen to a full-screen program that the human answers at the console, or takes it back.
+    /// Gives the screen to a full-screen program that the human answers at the console, or takes it back.
     fn settle_take_over(&mut self) {
         let Self { runs, engine, screen, turn, .. } = self;
         let wanted = runs.answered_by(Answerer::Console).filter(|&job| runs.is_full_screen(job));
+        let wanted = wanted.filter(|_| screen.can_be_taken());
         if let Some(job) = screen.taken_over().filter(|job| Some(*job) != wanted) {
             screen.end_take_over(engine, turn.now);
             runs.give_size_back(job);

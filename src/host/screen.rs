@@ -66,7 +66,7 @@ pub(super) struct Screen {
     message: Option<(SafeText, Instant)>,
     /// While the screen stands still, what the host says meanwhile.
     frozen: Option<Vec<u8>>,
-    /// The full-screen program that has the whole screen.
+    /// The full-screen program that has the screen.
     taken: Option<TakeOver>,
     pub(super) keys_token: Option<Token>,
     /// The console on other terminals.

@@ -19,6 +19,7 @@ mod depth;
 pub mod full_screen;
 mod heights;
 mod line_cut;
+pub mod live_screen;
 mod near_bar;
 mod output;
 pub mod raw;

@@ -41,14 +41,9 @@ fn last_row_says(host: &Host, text: &str) {
 }
 
 /// Presses the key that answers, once the console says that this command is answered by it.
-fn presses_answer(host: &Host, seq: u64) {
+fn begins_to_answer(host: &Host, seq: u64) {
     last_row_says(host, &format!("i answer #{seq} "));
     types(host, b"i");
-}
-
-/// As [`presses_answer`], for a command that does not take the whole screen.
-fn begins_to_answer(host: &Host, seq: u64) {
-    presses_answer(host, seq);
     last_row_says(host, &format!("your keys go to #{seq} "));
 }
 

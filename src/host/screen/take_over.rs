@@ -1,8 +1,9 @@
-//! A full-screen program that the human answers has the whole screen: the console waits behind the alternate screen.
+//! A full-screen program that the human answers has the screen: the console waits behind the alternate screen.
 //!
 //! Invariants: it begins only while the human's keys go to that command, and ends with them, with the program's own
-//! alternate screen, or with the command; meanwhile nothing of the host's or of other commands reaches the terminal;
-//! afterwards the terminal is as it was before.
+//! alternate screen, or with the command; meanwhile nothing of other commands reaches the terminal, and of the host's only
+//! the last row, which the program does not reach and which says where the keys go; afterwards the terminal is as it was
+//! before.
 
 use std::time::Instant;
 
@@ -16,20 +17,27 @@ use crate::sys::terminal_keeper::TerminalKeeper;
 use crate::sys::{pty, terminal};
 use crate::text::alternate_screen::AlternateScreen;
 use crate::text::banner::duration;
-use crate::text::safe::raw::{RawFilter, repairs};
+use crate::text::escape::escape_line;
+use crate::text::safe::live_screen::LiveScreenFilter;
+use crate::text::safe::raw::repairs;
 use rexec_sh::protocol::process::Pid;
+use rexec_sh::protocol::shown::BAR;
 
-/// An empty alternate screen, and the way back.
+/// An empty alternate screen, and the way back to one whose rows all scroll.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[H";
-const LEAVE: &[u8] = b"\x1b[?1049l";
+const LEAVE: &[u8] = b"\x1b[r\x1b[?1049l";
 
 /// The command that has the screen.
 #[derive(Debug)]
 pub(super) struct TakeOver {
     job: JobId,
     cursor: Cursor,
-    /// Repairs what the program changes in the terminal.
-    repair: RawFilter,
+    /// What the host's row calls it.
+    name: String,
+    /// The terminal's size.
+    size: pty::Size,
+    /// Passes what the program draws in its rows, and repairs what it changes in the terminal.
+    filter: LiveScreenFilter,
     /// The program's own screen. It was on when this began.
     screen: AlternateScreen,
     since: Instant,
@@ -60,25 +68,62 @@ impl TakeOver {
                     };
                     // The switch back comes from the host, when it has its own screen ready.
                     let end = bytes.iter().take_while(|byte| goes_on(byte)).count();
-                    self.repair.push(&bytes[..end], out);
+                    self.filter.push(&bytes[..end], out);
+                    if self.filter.take_spoilt() {
+                        self.draw_row(out);
+                    }
                 }
                 Item::Entry(_) | Item::Missed { .. } => {}
             }
             engine.advance(self.cursor);
         }
     }
+
+    /// Has the program's rows scroll. The cursor is in the first one then, and so is what the program puts back without
+    /// having kept it.
+    fn fit(&mut self, size: pty::Size, out: &mut Vec<u8>) {
+        self.size = size;
+        let rows = program_size(size).rows;
+        self.filter.resize(rows);
+        out.extend_from_slice(format!("\x1b[1;{rows}r\x1b[H\x1b7").as_bytes());
+        self.draw_row(out);
+    }
+
+    /// Draws the host's row below the program's, in plain letters: without the program's colours and characters, which
+    /// are kept with the cursor (DECSC, DECRC).
+    fn draw_row(&self, out: &mut Vec<u8>) {
+        let pty::Size { rows, cols } = self.size;
+        let text = format!(" your keys go to {} · ^] takes them back", self.name);
+        let text = escape_line(&text, usize::from(cols).saturating_sub(2));
+        let row = format!("\x1b7\x0f\x1b(B\x1b[0;7m\x1b[{rows};1H\x1b[2K{BAR}{text}\x1b[0m\x1b8");
+        out.extend_from_slice(row.as_bytes());
+    }
+}
+
+/// The size of the program's part of a terminal.
+fn program_size(size: pty::Size) -> pty::Size {
+    pty::Size { rows: size.rows - 1, ..size }
 }
 
 impl Screen {
-    /// The command that has the whole screen.
+    /// The command that has the screen.
     pub(in crate::host) fn taken_over(&self) -> Option<JobId> {
         self.taken.as_ref().map(|taken| taken.job)
     }
 
-    /// Gives the whole screen to a full-screen program of this command, if this is a terminal that can do that. Returns
-    /// the terminal's size.
+    /// Whether this terminal can show a full-screen program above the host's row.
+    pub(in crate::host) fn can_be_taken(&self) -> bool {
+        self.takeable_size().is_some()
+    }
+
+    fn takeable_size(&self) -> Option<pty::Size> {
+        self.output.size().filter(|size| self.is_clever && size.rows >= limits::TAKEN_ROWS_MIN)
+    }
+
+    /// Gives all rows but the last one to a full-screen program of this command. Returns the program's size, unless this
+    /// terminal cannot do that.
     pub(in crate::host) fn take_over(&mut self, job: JobId, engine: &mut Engine, now: Instant) -> Option<pty::Size> {
-        let size = self.output.size().filter(|_| self.is_clever)?;
+        let size = self.takeable_size()?;
         let cursor = engine.attach(job, Lag::Skip)?;
         let mut screen = AlternateScreen::default();
         screen.push(ENTER);
@@ -93,15 +138,26 @@ impl Screen {
         // Without one, the next host on this terminal puts it back.
         let keeper = TerminalKeeper::start(&self.output, &undo).ok().flatten();
         self.keys.iter_mut().for_each(|keys| keys.pass_everything(true));
-        self.taken = Some(TakeOver { job, cursor, repair: RawFilter::new(), screen, since: now, was_frozen, keeper });
-        Some(size)
+        let (name, filter) = (self.name_of(job.0), LiveScreenFilter::new(program_size(size).rows));
+        let mut taken = TakeOver { job, cursor, name, size, filter, screen, since: now, was_frozen, keeper };
+        taken.fit(size, self.out.buffer());
+        self.taken = Some(taken);
+        Some(program_size(size))
+    }
+
+    /// The terminal has another size. Returns the program that has its rows, and the program's size.
+    pub(in crate::host) fn resize_taken(&mut self) -> Option<(JobId, pty::Size)> {
+        let size = self.takeable_size()?;
+        let taken = self.taken.as_mut()?;
+        taken.fit(size, self.out.buffer());
+        Some((taken.job, program_size(size)))
     }
 
     /// Takes the screen back.
     pub(in crate::host) fn end_take_over(&mut self, engine: &mut Engine, now: Instant) {
         let Some(mut taken) = self.taken.take() else { return };
         engine.detach(taken.cursor);
-        taken.repair.end_block(self.out.buffer());
+        taken.filter.end(self.out.buffer());
         self.out.buffer().extend_from_slice(LEAVE);
         self.set_undo(b"");
         self.keys.iter_mut().for_each(|keys| keys.pass_everything(false));
@@ -111,7 +167,7 @@ impl Screen {
             self.thaw();
         }
         let time = u64::try_from(now.saturating_duration_since(taken.since).as_millis()).unwrap_or(u64::MAX);
-        self.say(format_args!("… #{} had the whole screen for {}", taken.job.0, duration(time)));
+        self.say(format_args!("… #{} had the screen for {}", taken.job.0, duration(time)));
     }
 
     pub(super) fn pump_taken(&mut self, engine: &mut Engine) {

@@ -139,7 +139,7 @@ impl StatusLine {
         false
     }
 
-    /// Gives the last row back, for the host's end or for a program that takes the whole screen. The next
+    /// Gives the last row back, for the host's end or for a program that takes the screen. The next
     /// [`StatusLine::resize`] brings the line back.
     pub fn leave(&mut self, out: &mut Vec<u8>) {
         if self.size.take().is_some() && self.drawing.take().is_some() {

@@ -165,6 +165,7 @@ impl Screen {
         let col = self.col.min(right);
         match last {
             'A' => self.row = self.row.saturating_sub(count),
+            'B' if self.row <= self.region.1 => self.row = (self.row + count).min(self.region.1),
             'B' => self.row = (self.row + count).min(bottom),
             'C' => self.col = (col + count).min(right),
             'D' => self.col = col.saturating_sub(count),
