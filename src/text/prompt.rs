@@ -16,6 +16,12 @@ pub fn prompt_words(line: &[u8], columns_max: usize) -> String {
     escape_line(String::from_utf8_lossy(&text).trim(), columns_max)
 }
 
+/// The same between quotes, which no quote in them ends.
+#[must_use]
+pub fn quoted(words: &str) -> String {
+    format!("\"{}\"", words.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 /// Whether there is a sequence (CSI) that moves the cursor to a row of the screen, or erases the screen.
 fn is_drawing(line: &[u8]) -> bool {
     let sequences = memchr::memmem::find_iter(line, b"\x1b[").map(|at| &line[at + 2..]);
@@ -33,5 +39,10 @@ mod tests {
         assert_eq!(prompt_words("\u{202e}no? ".as_bytes(), 40), "\\u{202e}no?");
         assert_eq!(prompt_words(b"0123456789", 5), "0123…");
         assert_eq!(prompt_words(b"~\x1b[24;1H~", 40), "", "a screen");
+    }
+
+    #[test]
+    fn no_prompt_holds_the_end_of_another() {
+        assert_eq!(quoted("a\"   i answer \\\" b\\"), r#""a\"   i answer \\\" b\\""#);
     }
 }

@@ -10,6 +10,7 @@ use crate::cli::columns::{self, Column, LAST_COLUMNS_MIN};
 use crate::cli::look::{Look, columns_of};
 use crate::text::count::counted;
 use crate::text::place::place;
+use crate::text::prompt::quoted;
 
 /// Columns of an agent's name.
 const AGENT_COLUMNS: usize = 12;
@@ -99,7 +100,7 @@ fn command(run: &Measured, room: usize, look: &Look) -> String {
         notes += &format!(" +{}", counted(processes, "process", "processes"));
     }
     if let Some(prompt) = run.listed.prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
-        notes += &format!("   \"{}\"", look.cut(prompt.trim(), PROMPT_COLUMNS));
+        notes += &format!("   {}", quoted(&look.cut(prompt.trim(), PROMPT_COLUMNS)));
     }
     if let Some(sandbox) = &run.listed.sandbox {
         notes += &format!(" · in its sandbox ({})", look.cut(sandbox, PROMPT_COLUMNS));

@@ -22,7 +22,7 @@ use crate::text::bind_failure::holder_line;
 use crate::text::count::{self, grouped};
 use crate::text::escape::escape_line;
 use crate::text::highlight::Highlighter;
-use crate::text::prompt::prompt_words;
+use crate::text::prompt::{prompt_words, quoted};
 use crate::text::safe_text::SafeText;
 
 /// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
@@ -351,7 +351,7 @@ fn not_shown(face: Face, job: JobId, gap: Gap) -> String {
 fn prompt_line(job: JobId, waiting: &Prompt, now: Instant) -> String {
     let words = match prompt_words(&waiting.prompt, PROMPT_COLUMNS).as_str() {
         "" => escape_line(&waiting.program, PROGRAM_COLUMNS),
-        words => format!("\"{words}\""),
+        words => quoted(words),
     };
     let left = waiting.until.saturating_duration_since(now).as_millis().div_ceil(1000);
     format!("{WAITS} #{} waits: {words} · end of file in {}:{:02}", job.0, left / 60, left % 60)

@@ -21,10 +21,12 @@ fn shows(host: &Host, text: &str) {
 fn keys_answer_after_i_and_not_before() {
     let host = Host::with(CONSOLE);
     types(&host, b"xyz");
-    let mut call =
-        start(&host, "w=wo; read -p 'name? ' a </dev/tty; read -sp \"pass${w}rd? \" b </dev/tty; echo \"<$a|$b>\"");
+    let mut call = start(
+        &host,
+        "w=wo; read -p 'a \"name\"? ' a </dev/tty; read -sp \"pass${w}rd? \" b </dev/tty; echo \"<$a|$b>\"",
+    );
     waits(&host, 1);
-    shows(&host, "⏎ #1 waits: \"name?\"   i answer · ^C stop it · end of file in ");
+    shows(&host, r#"⏎ #1 waits: "a \"name\"?"   i answer · ^C stop it · end of file in "#);
     types(&host, b"xyz");
     begins_to_answer(&host, 1);
     types(&host, b"ann\n");
