@@ -27,6 +27,7 @@
 //! * `unwrap` — the model's command, or the whole text if a part of it is not certain.
 //! * `markdown` — text that stays text there, without controls and invisible characters.
 //! * `whole` — no character and no escape sequence is torn where output is cut.
+//! * `echo` — whether output shows a secret that somebody types.
 //! * `bind_failure` — whether output says that a port is in use, and which it may be.
 //! * `safe_text` — by its type, text that a person's terminal may show as it is.
 //! * `terminal_text` — what a verb writes to a terminal: plain text and own colours.
@@ -44,6 +45,7 @@ pub mod bind_failure;
 pub mod count;
 mod csi;
 pub mod diff;
+pub mod echo;
 pub mod encode;
 pub mod ends;
 pub mod escape;

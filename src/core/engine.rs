@@ -162,6 +162,11 @@ impl Engine {
         self.order(id, Job::answer);
     }
 
+    /// A person has ended a line for the job.
+    pub fn on_line_typed(&mut self, id: JobId) {
+        self.tell(id, Job::on_line_typed);
+    }
+
     /// A person typed this much for the job.
     pub fn on_answered(&mut self, id: JobId, typed: Typed) {
         self.tell(id, |job| job.on_answered(typed));
@@ -175,6 +180,11 @@ impl Engine {
     /// The job wrote, but its output has no reader any more.
     pub fn on_broken_pipe(&mut self, id: JobId) {
         self.order(id, |job| job.on_broken_pipe());
+    }
+
+    /// The job shows a secret that a person types.
+    pub fn on_secret_echo(&mut self, id: JobId, stream: Stream, bytes: Box<[u8]>, now: Instant) {
+        self.tell(id, |job| job.on_secret_echo(stream, bytes, now));
     }
 
     /// No process holds this stream of the job open any more.

@@ -183,11 +183,35 @@ pub struct PortHeld {
     pub process: (String, i32),
 }
 
+/// Whether output shows a secret that a person typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretEcho {
+    /// It is other output.
+    No,
+    /// It is the first part of what shows one.
+    Begins,
+    /// It is a further part, with nothing between it and the part before.
+    GoesOn,
+}
+
+impl SecretEcho {
+    /// The output for readers that keep it. The word stands once in the place of all parts, so that nobody even learns the
+    /// secret's length.
+    #[must_use]
+    pub fn hidden<'a>(self, output: &'a [u8], word: &'a str) -> &'a [u8] {
+        match self {
+            Self::No => output,
+            Self::Begins => word.as_bytes(),
+            Self::GoesOn => b"",
+        }
+    }
+}
+
 /// One thing that happened to a job, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// It wrote this. `at` is the time from the job's start to the moment when the host read it.
-    Output { stream: Stream, bytes: Box<[u8]>, at: Duration },
+    Output { stream: Stream, bytes: Box<[u8]>, at: Duration, echo: SecretEcho },
     /// Its terminal has another size now.
     Resized { rows: u16, cols: u16, at: Duration },
     /// It wrote this many bytes, which were not reported.

@@ -25,7 +25,7 @@ mod stopping;
 
 use std::time::{Duration, Instant};
 
-use super::entry::{Entry, Outcome, Reason, StartError, Stream, Streams};
+use super::entry::{Entry, Outcome, Reason, SecretEcho, StartError, Stream, Streams};
 use super::log::Log;
 use crate::limits;
 use look::LookSchedule;
@@ -75,6 +75,8 @@ pub struct Job {
     guard: bool,
     /// It runs in its caller's sandbox, without a guard. Facts about it are what its shim reports.
     is_reported: bool,
+    /// The last output showed a secret.
+    is_echoing: bool,
     prompts: Prompts,
     look: Option<LookSchedule>,
     started: Option<Instant>,
@@ -96,6 +98,7 @@ impl Job {
             open: Streams::default(),
             guard: false,
             is_reported: false,
+            is_echoing: false,
             prompts: Prompts::default(),
             look: None,
             started: None,
@@ -147,6 +150,21 @@ impl Job {
 
     /// The command wrote something.
     pub fn on_output(&mut self, stream: Stream, bytes: Box<[u8]>, now: Instant) {
+        self.prompts.on_output(&bytes);
+        self.is_echoing = false;
+        self.push_output(stream, bytes, SecretEcho::No, now);
+    }
+
+    /// The command or its terminal shows a secret that a person types. That is no part of a prompt.
+    pub fn on_secret_echo(&mut self, stream: Stream, bytes: Box<[u8]>, now: Instant) {
+        let echo = match std::mem::replace(&mut self.is_echoing, true) {
+            false => SecretEcho::Begins,
+            true => SecretEcho::GoesOn,
+        };
+        self.push_output(stream, bytes, echo, now);
+    }
+
+    fn push_output(&mut self, stream: Stream, bytes: Box<[u8]>, echo: SecretEcho, now: Instant) {
         if self.state == JobState::Closed {
             return;
         }
@@ -157,9 +175,8 @@ impl Job {
         if let Some(look) = &mut self.look {
             look.put_off(now);
         }
-        self.prompts.on_output(&bytes);
         let at = self.age(now);
-        self.log.push(Entry::Output { stream, bytes, at });
+        self.log.push(Entry::Output { stream, bytes, at, echo });
     }
 
     /// The command's terminal has another size now. Readers that are far behind do not learn it, so that a caller cannot

@@ -209,11 +209,16 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::core::entry::{Prompt, Stream};
+    use crate::core::entry::{Prompt, SecretEcho, Stream};
     use rexec_sh::protocol::process::Exit;
 
     fn output(byte: u8, length: usize) -> Entry {
-        Entry::Output { stream: Stream::Tty, bytes: vec![byte; length].into(), at: Duration::ZERO }
+        Entry::Output {
+            stream: Stream::Tty,
+            bytes: vec![byte; length].into(),
+            at: Duration::ZERO,
+            echo: SecretEcho::No,
+        }
     }
 
     /// A reader with a perfect memory beside each cursor: what the cursor reads plus what it is told it missed must

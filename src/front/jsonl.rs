@@ -225,7 +225,7 @@ impl Jsonl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::entry::{Outcome, Stream};
+    use crate::core::entry::{Outcome, SecretEcho, Stream};
     use rexec_sh::protocol::process::Exit;
     use serde_json::Value;
     use std::time::Duration;
@@ -284,6 +284,7 @@ mod tests {
             stream: Stream::Tty,
             bytes: b"\x1b[1mfoo\x1b[0m\r\n".as_slice().into(),
             at: Duration::ZERO,
+            echo: SecretEcho::No,
         };
         jsonl.accept(&Item::Entry(&entry), &mut out);
         let end =
@@ -304,8 +305,12 @@ mod tests {
         {
             let (mut jsonl, mut out) = (Jsonl::new(&budget), Vec::new());
             for _ in 0..30 {
-                let entry =
-                    Entry::Output { stream: Stream::Out, bytes: [byte; 100].as_slice().into(), at: Duration::ZERO };
+                let entry = Entry::Output {
+                    stream: Stream::Out,
+                    bytes: [byte; 100].as_slice().into(),
+                    at: Duration::ZERO,
+                    echo: SecretEcho::No,
+                };
                 jsonl.accept(&Item::Entry(&entry), &mut out);
             }
             jsonl.accept(&Item::Entry(&end), &mut out);

@@ -255,6 +255,7 @@ impl Default for Shim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::entry::SecretEcho;
     use crate::text::sanitize::Mode;
     use rexec_sh::protocol::process::Signal;
     use std::time::Duration;
@@ -277,8 +278,12 @@ mod tests {
     fn output_is_cleaned_and_the_exit_comes_last() {
         let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
         shim.prepare(Some(wire::CallerStream::Out), [OutputFilter::new(Mode::Strip, None), OutputFilter::default()]);
-        let entry =
-            Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into(), at: Duration::ZERO };
+        let entry = Entry::Output {
+            stream: Stream::Tty,
+            bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into(),
+            at: Duration::ZERO,
+            echo: SecretEcho::No,
+        };
         shim.accept(&Item::Entry(&entry), now, &mut out);
         let end = Entry::Closed {
             outcome: Outcome::Ended { exit: Exit::Signal(Signal::TERM), stopped: None },

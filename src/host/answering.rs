@@ -1,13 +1,17 @@
 //! A person who answers a run's prompt, or attends to a run: whose keys go to its terminal, and what they amount to.
 //!
 //! Invariants: keys are written only once the guard has given the foreground, so that none is dropped with what was
-//! typed before; they are counted for the journal and never kept.
+//! typed before; they are counted for the journal and never kept; the rest of a line that began on a terminal without ECHO
+//! is not written to one that has it again, because a program has given up asking.
+
+use std::time::Instant;
 
 use super::turn::PeerId;
 use crate::core::entry::{AnswerPlace, Typed};
 use crate::io::outlet::Outlet;
 use crate::io::port::Port;
 use crate::sys::{self, pty};
+use crate::text::echo::{SecretLine, ShownBy};
 
 /// Where a person types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +20,35 @@ pub(super) enum Answerer {
     Console,
     /// Behind this peer: `rexec send` or `rexec attach`.
     Peer(PeerId),
+}
+
+/// The line that a person types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TypedLine {
+    Plain,
+    /// The prompt asks for a secret.
+    Secret,
+    /// The terminal did not show its first key, as for a password.
+    Hidden,
+}
+
+impl TypedLine {
+    /// A line that begins at a terminal with these modes.
+    fn begun(modes: KeyModes, asks_for_secret: impl Fn() -> bool) -> Self {
+        match modes {
+            KeyModes { shows_keys: false, reads_lines: true } => Self::Hidden,
+            KeyModes { shows_keys: true, .. } if asks_for_secret() => Self::Secret,
+            KeyModes { shows_keys: false, .. } if asks_for_secret() => Self::Hidden,
+            KeyModes { .. } => Self::Plain,
+        }
+    }
+}
+
+/// What a terminal does with keys.
+#[derive(Debug, Clone, Copy)]
+struct KeyModes {
+    shows_keys: bool,
+    reads_lines: bool,
 }
 
 /// The person who has a run's terminal.
@@ -33,6 +66,8 @@ pub(super) struct Answering {
     /// The size that the run's terminal had before.
     before: Option<pty::Size>,
     keys: Outlet,
+    /// The line that has begun and has no end.
+    line: Option<TypedLine>,
     /// Bytes that reached the terminal.
     pub(super) written: u64,
     /// The answer so far.
@@ -51,6 +86,7 @@ impl Answering {
             size: None,
             before: None,
             keys: Outlet::default(),
+            line: None,
             written: 0,
             typed,
         }
@@ -97,40 +133,72 @@ impl Answering {
         self.keys.pending()
     }
 
-    /// Writes as much as the terminal takes; returns the answers that are complete by that.
-    pub(super) fn flush(&mut self, port: &mut Port) -> Vec<Typed> {
+    /// Writes as much as the terminal takes; returns the answers that are complete by that. `secret` gets
+    /// what it may show of a secret.
+    pub(super) fn flush(
+        &mut self,
+        port: &mut Port,
+        secret: &mut SecretLine,
+        asks_for_secret: impl Fn() -> bool,
+    ) -> Vec<Typed> {
         let mut answers = Vec::new();
         if !self.is_given {
             return answers;
         }
-        let (typed, keys, all) = (&mut self.typed, &mut self.keys, &mut self.written);
+        let typed = &mut self.typed;
+        let keys = &mut self.keys;
+        let all = &mut self.written;
+        let begun = &mut self.line;
         let is_text = typed.place == AnswerPlace::Send;
         let flushed = keys.flush(|bytes| {
-            let (reads_lines, hides) = (pty::reads_lines(port.fd()), !pty::shows_keys(port.fd()));
+            let modes = KeyModes { shows_keys: pty::shows_keys(port.fd()), reads_lines: pty::reads_lines(port.fd()) };
             // A line at a time: by then the terminal may have other modes.
-            let line = bytes.iter().position(|byte| ENDS.contains(byte)).map_or(bytes.len(), |at| at + 1);
-            let mut line_typed = bytes[..line].to_vec();
+            let is_end = |byte: &u8| ENDS.contains(byte) || *byte == INTERRUPT;
+            let end = bytes.iter().position(is_end);
+            let line = end.map_or(bytes.len(), |at| at + 1);
+            let kind = *begun.get_or_insert_with(|| TypedLine::begun(modes, &asks_for_secret));
+            let last = end.map(|at| bytes[at]);
+            if kind == TypedLine::Hidden && modes.shows_keys && last != Some(INTERRUPT) {
+                // Nobody asks for it any more.
+                begun.take_if(|_| last.is_some());
+                return Ok(Some(line));
+            }
+            let mut line_typed = match (kind, last) {
+                (TypedLine::Hidden, Some(INTERRUPT)) if modes.shows_keys => vec![INTERRUPT],
+                _ => bytes[..line].to_vec(),
+            };
+            let left_out = line - line_typed.len();
             // A text ends with a newline, and what the return key sends is a carriage return. A terminal that reads lines
             // makes the one of the other, any other one leaves that to its program.
-            if let Some(end @ b'\n') = line_typed.last_mut().filter(|_| is_text && !reads_lines) {
+            if let Some(end @ b'\n') = line_typed.last_mut().filter(|_| is_text && !modes.reads_lines) {
                 *end = b'\r';
             }
-            let written = port.write(|fd| sys::write(fd, &line_typed))?;
-            let length = written.unwrap_or(0);
+            let Some(length) = port.write(|fd| sys::write(fd, &line_typed))? else { return Ok(None) };
             let count = u64::try_from(length).expect("a length fits 64 bits");
             *all += count;
             typed.bytes += count;
-            typed.is_hidden |= hides && length > 0;
-            if reads_lines && length == line && bytes[..line].last().is_some_and(|byte| ENDS.contains(byte)) {
+            typed.is_hidden |= !modes.shows_keys && length > 0;
+            let is_whole = length == line_typed.len();
+            let shown_by = if modes.reads_lines { ShownBy::Terminal } else { ShownBy::Program };
+            if length > 0 && (kind == TypedLine::Secret || (kind == TypedLine::Hidden && !modes.reads_lines)) {
+                secret.typed(&line_typed[..length], is_whole && last.is_some(), shown_by, Instant::now());
+            }
+            begun.take_if(|_| is_whole && last.is_some());
+            if modes.reads_lines && is_whole && last.is_some_and(|last| ENDS.contains(&last)) {
                 answers.push(std::mem::replace(typed, Typed { bytes: 0, is_hidden: false, ..*typed }));
             }
-            Ok(written)
+            Ok(Some(length + if is_whole { left_out } else { 0 }))
         });
         if flushed.is_err() {
             // A terminal that is gone takes everything.
             keys.clear();
         }
         answers
+    }
+
+    /// Whether everything that was typed is in the terminal, and ended a line.
+    pub(super) fn has_ended_line(&self) -> bool {
+        self.line.is_none() && self.written > 0
     }
 
     /// The answer that has no end, if there is one.
@@ -141,3 +209,5 @@ impl Answering {
 
 /// What ends an answer at a terminal that reads lines: return, newline, ^D.
 const ENDS: &[u8] = b"\r\n\x04";
+/// ^C, after which a program asks no more.
+const INTERRUPT: u8 = 0x03;

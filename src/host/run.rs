@@ -27,6 +27,7 @@ use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::{self, pty, tree};
 use crate::text::alternate_screen::AlternateScreen;
 use crate::text::bind_failure::BindFailure;
+use crate::text::echo::SecretLine;
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 /// One command, as the host holds it.
@@ -65,6 +66,8 @@ pub(super) struct ActiveRun {
     pub(super) broken_pipe: BrokenPipe,
     /// What its output has said of ports that are in use.
     pub(super) bind_failure: BindFailure,
+    /// The secret that a person types for it.
+    pub(super) secret: SecretLine,
     pub(super) ending: Ending,
     /// Its standard input, if its caller writes that in pieces.
     pub(super) input: Option<InputPipe>,
@@ -231,6 +234,7 @@ impl ActiveRun {
             unread: [false; Stream::ALL.len()],
             broken_pipe: BrokenPipe::default(),
             bind_failure: BindFailure::default(),
+            secret: SecretLine::default(),
             ending: Ending::default(),
             input: None,
             pause: Pause::No,

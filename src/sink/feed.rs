@@ -32,6 +32,7 @@ use crate::journal::frame;
 use crate::journal::record::{InputRecord, PortHolder, RunEnd, StartRecord, Straggler, UnseenRecord};
 use crate::journal::status::Done;
 use crate::limits;
+use crate::text::echo::TYPED;
 
 /// The feed. Its methods append frames to `out`, the buffer of what goes to the recorder.
 #[derive(Debug, Default)]
@@ -279,7 +280,8 @@ impl Feed {
         let Some(item) = engine.next(cursor) else { return false };
         match item {
             Item::Missed { bytes } | Item::Entry(&Entry::Unreported { bytes }) => held.end.bytes += bytes,
-            Item::Entry(Entry::Output { stream, bytes, at }) => {
+            Item::Entry(Entry::Output { stream, bytes, at, echo }) => {
+                let bytes = echo.hidden(bytes, TYPED);
                 if !self.is_stalled && !held.start.is_empty() {
                     let is_first = held.sent < limits::RECORDER_FIRST_BYTES || self.is_leaving;
                     if self.is_down || !self.pace.has_room(is_first) {

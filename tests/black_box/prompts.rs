@@ -4,6 +4,7 @@ mod answers;
 mod attached;
 mod console;
 mod elsewhere;
+mod secrets;
 mod typing;
 
 use std::io::Write;

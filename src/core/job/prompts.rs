@@ -42,6 +42,8 @@ pub(super) struct Prompts {
     asking: Asking,
     /// The end of the output.
     tail: Vec<u8>,
+    /// The same when the command began to wait for the answer that has no end yet. Others may write meanwhile.
+    asked: Vec<u8>,
 }
 
 impl Prompts {
@@ -68,6 +70,7 @@ impl Prompts {
         // What asks again has had its time.
         let wait = wait.filter(|_| !(self.is_given_up && self.has_told_end));
         let Some(wait) = wait else { return Some(self.end_input(program, log)) };
+        self.asked.clone_from(&self.tail);
         let waiting = Prompt { program, prompt: self.last_line(), since: now, until: now + wait };
         log.push(Entry::Waits(Box::new(waiting.clone())));
         self.asking = Asking::Waits(waiting);
@@ -104,6 +107,9 @@ impl Prompts {
 
     /// A person begins to answer, or watches and may type. Also what does not ask yet can be answered.
     pub(super) fn answer(&mut self) -> Order {
+        if self.waiting().is_none() {
+            self.asked.clone_from(&self.tail);
+        }
         self.asking = Asking::Answered;
         // Somebody is there, so what asks again is not a loop around end of file.
         self.stops = 0;
@@ -193,6 +199,11 @@ impl Job {
         (self.state == JobState::Running && self.guard).then(|| self.prompts.answer())
     }
 
+    /// A person has ended a line. What was asked before it has its answer.
+    pub fn on_line_typed(&mut self) {
+        self.prompts.asked.clear();
+    }
+
     /// A person typed this much.
     pub fn on_answered(&mut self, typed: Typed) {
         if self.state != JobState::Closed {
@@ -213,6 +224,12 @@ impl Job {
         let words = tail.trim_ascii_end();
         let start = words.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         &tail[start..]
+    }
+
+    /// The ends of what it had written when it began to wait for the answer that a person types, and of what it has by now.
+    #[must_use]
+    pub fn asked(&self) -> [&[u8]; 2] {
+        [&self.prompts.asked, &self.prompts.tail]
     }
 
     /// The program of it that waits for a person's answer.

@@ -19,6 +19,7 @@ use crate::front::budget::Budget;
 use crate::front::how_ended::HowEnded;
 use crate::front::json_line::put_line;
 use crate::limits;
+use crate::text::echo::TYPED;
 
 /// What is known of a command at its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +120,8 @@ impl OpenTranscriptEntry {
         {
             match item {
                 Item::Missed { bytes } => self.output.miss(bytes),
-                Item::Entry(Entry::Output { bytes, .. }) => {
+                Item::Entry(Entry::Output { bytes, echo, .. }) => {
+                    let bytes = echo.hidden(bytes, TYPED);
                     let mut taken = 0;
                     while taken < bytes.len() {
                         taken += self.output.push(&bytes[taken..]);

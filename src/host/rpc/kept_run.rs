@@ -243,7 +243,7 @@ impl KeptRun {
 
     fn take(&mut self, entry: &Entry, now: Instant) {
         match entry {
-            Entry::Output { stream, bytes, at } => {
+            Entry::Output { stream, bytes, at, .. } => {
                 self.since_exit += if self.exited.is_some() { bytes.len() } else { 0 };
                 self.ports.hasten(now);
                 self.output.push(*stream, bytes, *at, now);

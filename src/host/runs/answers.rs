@@ -3,6 +3,8 @@
 //! Invariants: one person at a time has a run's terminal; keys reach it only between the guard's word that it has given
 //! the foreground and the order to take it back.
 
+use std::time::Instant;
+
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{AnswerPlace, Stream};
@@ -10,6 +12,7 @@ use crate::core::job::Job;
 use crate::host::answering::{Answerer, Answering};
 use crate::limits;
 use crate::sys::{self, pty};
+use crate::text::prompt::asks_for_secret;
 
 /// ^L, at which full-screen programs draw their screen again.
 const DRAW_AGAIN: &[u8] = &[0x0c];
@@ -157,7 +160,9 @@ impl Runs {
     pub(in crate::host) fn end_answer(&mut self, job: JobId, engine: &mut Engine) {
         self.answered.remove(&job);
         self.give_size_back(job);
-        let Some(answering) = self.get_mut(job).and_then(|run| run.answering.take()) else { return };
+        let Some(run) = self.get_mut(job) else { return };
+        let Some(answering) = run.answering.take() else { return };
+        run.secret.person_left(Instant::now());
         let is_complete = answering.is_leaving && answering.is_given && !answering.has_keys();
         self.answers_over.push(AnswerOver { job, by: answering.by, bytes: answering.written, is_complete });
         if let Some(typed) = answering.unfinished() {
@@ -180,7 +185,14 @@ impl Runs {
         let Some(run) = self.get_mut(job) else { return };
         let Some(answering) = &mut run.answering else { return };
         let Some(port) = run.streams[Stream::Tty as usize].as_mut() else { return };
-        for typed in answering.flush(port) {
+        let is_screen = run.screen.is_on();
+        let asks = |known: &Job| !is_screen && known.asked().into_iter().any(asks_for_secret);
+        let asks_for_secret = || engine.job(job).is_some_and(asks);
+        let answers = answering.flush(port, &mut run.secret, asks_for_secret);
+        if answering.has_ended_line() {
+            engine.on_line_typed(job);
+        }
+        for typed in answers {
             engine.on_answered(job, typed);
         }
         if answering.is_leaving && answering.is_given && !answering.has_keys() {

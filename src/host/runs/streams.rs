@@ -84,7 +84,23 @@ impl Runs {
                 run.screen.push(bytes);
             }
         }
-        engine.on_output(job, stream, bytes.into(), turn.now);
+        let secret = match self.get_mut(job).map(|run| &mut run.secret) {
+            Some(secret) if stream == Stream::Tty || (stream == Stream::Err && secret.is_shown_elsewhere()) => {
+                secret.find(bytes, turn.now)
+            }
+            _ => Vec::new(),
+        };
+        let mut from = 0;
+        for part in secret {
+            if from < part.start {
+                engine.on_output(job, stream, bytes[from..part.start].into(), turn.now);
+            }
+            from = part.end;
+            engine.on_secret_echo(job, stream, bytes[part].into(), turn.now);
+        }
+        if from < bytes.len() {
+            engine.on_output(job, stream, bytes[from..].into(), turn.now);
+        }
         if stream == Stream::Tty && self.get_mut(job).is_some_and(|run| run.broken_pipe.on_output(turn.now)) {
             engine.on_broken_pipe(job);
         }

@@ -1,6 +1,7 @@
 //! Tells a secret after a secret's name from code, placeholders and descriptions.
 
 use super::names::{self, SecretKind};
+use crate::text::echo::TYPED;
 
 /// How a value is connected with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,6 +213,9 @@ fn is_same(name: &[u8], value: &[u8]) -> bool {
 }
 
 fn is_placeholder(value: &[u8]) -> bool {
+    if value == TYPED.as_bytes() {
+        return true;
+    }
     let lower = value.to_ascii_lowercase();
     if lower.len() <= 16 && names::is_one(lower.strip_suffix(b"?").unwrap_or(&lower), STOP) {
         return true;
