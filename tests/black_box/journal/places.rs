@@ -194,6 +194,10 @@ fn a_link_in_the_place_of_the_directory_gets_nothing() {
     let moved = home.0.with_extension("moved");
     let mut recording = home.record(bounds);
     recording.start_and_wait(1, 2);
+    recording.start(3);
+    recording.output(3, &[b'x'; 10_000]);
+    recording.fence();
+    assert!(home.0.join("raw").exists());
     fs::rename(&home.0, &moved).unwrap();
     symlink(&elsewhere.0, &home.0).unwrap();
     let kept = elsewhere.0.join("raw");
@@ -201,6 +205,7 @@ fn a_link_in_the_place_of_the_directory_gets_nothing() {
     fs::write(kept.join("2026-01-01-00:00:00-1.out"), "mine").unwrap();
     File::open(kept.join("2026-01-01-00:00:00-1.out")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     recording.output(1, &[b'x'; 10_000]);
+    recording.end(3);
     recording.send(|out| encode_projects(br#"{"kept":[],"own":[],"forgotten":[]}"#, out));
     recording.end(1);
     recording.start(2);
