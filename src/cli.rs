@@ -17,6 +17,7 @@ mod doctor;
 mod enclosing;
 mod exec;
 mod exec_server;
+mod explain;
 mod export;
 mod help;
 pub mod host;

@@ -86,7 +86,7 @@
 //!   `host/unseen/notes.rs` tells a person.
 //! * When a caller's descriptors are taken in, and how they are closed: `host/requests.rs`, `sys/caller_descriptor.rs`.
 //! * How a command's text is read as shell: `script.rs`; what its programs are known for: `script/programs.rs`. Which
-//!   commands run without a terminal because they are fed: `script/feeds.rs`.
+//!   commands run without a terminal because they are fed: `script/feeds.rs`. `cli/explain.rs` prints both.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`

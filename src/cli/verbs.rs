@@ -45,6 +45,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::schema::VERB,
     // Host and help.
     &super::status::VERB,
+    &super::explain::VERB,
     &HELP,
     &MAN,
     &COMPLETIONS,

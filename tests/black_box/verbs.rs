@@ -1,6 +1,7 @@
 //! The verbs of `rexec`: what the table says of each is true, and every form that is made of the table works.
 
 mod diff;
+mod explain;
 mod follow;
 mod hostile;
 pub(crate) mod live;

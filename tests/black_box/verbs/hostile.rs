@@ -121,6 +121,8 @@ fn of_the_past(name: &str) -> Vec<Vec<String>> {
         &["help", EVIL],
         &["man", EVIL],
         &["completions", EVIL],
+        &["explain", EVIL],
+        &["explain", "--json", EVIL],
         &["init", EVIL],
         &["uninit", EVIL],
         &["run", "--list"],

@@ -1,0 +1,277 @@
+//! `rexec explain`: what a command's text runs, and whether it runs with a terminal. Nothing is run.
+
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use lexopt::prelude::{Long, Value};
+use serde::Serialize;
+
+use super::columns::{self, Column};
+use super::look::Look;
+use super::verb::{Group, JSON, Values, Verb};
+use crate::script::{
+    self, Argument, Excuse, Fed, FedBy, FedCommand, Leaf, LeafState, OpaqueReason, Problem, RedirectKind, Redirection,
+    SudoAsks, Via,
+};
+use crate::sys::process;
+use crate::text::escape::escape_line;
+
+pub(super) const VERB: Verb = Verb {
+    name: "explain",
+    short: None,
+    group: Group::Own,
+    arguments: "COMMAND",
+    values: Values::Nothing,
+    summary: "show what a command would run and feed",
+    text: "\
+COMMAND is a text for the shell, as one word. Each program in it has one line,
+also behind sudo, in $(...) and in the code of bash -c. VIA is what leads to
+it.
+
+  known    all of it
+  open     a word has a part that only the shell will know, such as $x or *
+  foreign  it runs code of another language, which is not read
+  opaque   what runs is not known; WHY says the reason
+
+Variables have the values of your environment. Below stand the programs that
+are fed: something is piped or redirected into them. A fed program that may
+read answers there finds them only without a terminal: with one, ssh-keygen,
+openssl and others would ask at the terminal, and leave their input unread.
+Filters such as grep do not count, nor do sudo, ssh, git and gpg, which never
+take an answer from a pipe. The last line says which of the two the command
+wants, as far as its text tells.
+",
+    options: &[JSON],
+    codes: &[],
+    examples: &["rexec explain 'cd web && git push 2>&1 | tail -5'", "rexec explain --json 'yes | ./setup'"],
+    run: |parser| {
+        let mut text = None;
+        let mut is_json = false;
+        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+            match argument {
+                Long("json") => is_json = true,
+                Value(word) if text.is_none() => text = Some(word.into_vec()),
+                other => return Err(VERB.unexpected(other)),
+            }
+        }
+        let Some(text) = text else { return Err(VERB.missing("a command")) };
+        let explained = Explained::read(&text);
+        super::with_output(|out| match is_json {
+            true => super::put_json(std::iter::once(&explained.form()), out),
+            false => super::written(out.write_all(explained.draw(&Look::of_output()).as_bytes())),
+        })
+    },
+};
+
+/// Columns of what leads to a program.
+const VIA_COLUMNS: usize = 32;
+/// Columns of a word that is shown whole.
+const WORD_COLUMNS: usize = 400;
+
+/// What a command's text runs and feeds.
+#[derive(Debug)]
+struct Explained {
+    leaves: Vec<Leaf>,
+    fed: Vec<FedCommand>,
+    verdict: Fed,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct ExplainForm {
+    leaves: Vec<LeafForm>,
+    fed: Vec<FedForm>,
+    terminal: bool,
+    why: String,
+}
+
+/// A program, in `--json`.
+#[derive(Debug, Serialize)]
+struct LeafForm {
+    program: String,
+    arguments: Vec<String>,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
+    via: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dir: Option<String>,
+    redirects: Vec<String>,
+    reads_pipe: bool,
+    writes_pipe: bool,
+}
+
+/// A program that is fed, in `--json`.
+#[derive(Debug, Serialize)]
+struct FedForm {
+    program: String,
+    by: &'static str,
+    counts: bool,
+}
+
+impl Explained {
+    fn read(text: &[u8]) -> Self {
+        let environment = |name: &[u8]| std::env::var_os(std::ffi::OsStr::from_bytes(name)).map(OsStringExt::into_vec);
+        let sudo = SudoAsks::of(process::uid());
+        let feeding = script::feeding(text, sudo);
+        let leaves = script::leaves(text, &environment).leaves;
+        Self { leaves, verdict: feeding.fed(), fed: feeding.commands }
+    }
+
+    fn form(&self) -> ExplainForm {
+        let leaf = |leaf: &Leaf| LeafForm {
+            program: lossy(&leaf.program),
+            arguments: leaf.arguments.iter().map(|argument| lossy(&argument.shown())).collect(),
+            state: state(leaf),
+            why: why_opaque(leaf),
+            via: leaf.via.iter().map(Via::to_string).collect(),
+            dir: leaf.directory.as_ref().map(|directory| lossy(&directory.shown())),
+            redirects: leaf.redirects.iter().map(redirect).collect(),
+            reads_pipe: leaf.pipes.reads,
+            writes_pipe: leaf.pipes.writes,
+        };
+        let fed = |fed: &FedCommand| {
+            let counts = fed.excuse.is_none();
+            FedForm { program: lossy(&fed.name), by: source(fed.by), counts }
+        };
+        ExplainForm {
+            leaves: self.leaves.iter().map(leaf).collect(),
+            fed: self.fed.iter().map(fed).collect(),
+            terminal: self.verdict == Fed::Nothing,
+            why: self.why(),
+        }
+    }
+
+    fn draw(&self, look: &Look) -> String {
+        let column = |name, rank, cell: &dyn Fn(&Leaf) -> String| Column {
+            name,
+            is_number: false,
+            rank,
+            cells: self.leaves.iter().map(cell).collect(),
+        };
+        let some = |text: String| if text.is_empty() { look.dash().to_owned() } else { text };
+        let vias = |leaf: &Leaf| leaf.via.iter().map(Via::to_string).collect::<Vec<_>>().join(", ");
+        let mut columns = vec![
+            column("STATE", 0, &|leaf| state(leaf).to_owned()),
+            column("VIA", 2, &|leaf| look.cut(&some(escape_line(&vias(leaf), WORD_COLUMNS)), VIA_COLUMNS)),
+        ];
+        if self.leaves.iter().any(|leaf| why_opaque(leaf).is_some()) {
+            columns.push(column("WHY", 1, &|leaf| some(why_opaque(leaf).unwrap_or_default().to_owned())));
+        }
+        let room = columns::fit(&mut columns, look);
+        let mut text = columns::head(&columns, "COMMAND", look);
+        for (at, leaf) in self.leaves.iter().enumerate() {
+            for column in &columns {
+                text += &column.padded(&column.cells[at]);
+                text += "  ";
+            }
+            text += look.cut(&some(command(leaf)), room).trim_end();
+            text.push('\n');
+        }
+        for fed in &self.fed {
+            let excuse = match fed.excuse {
+                None => "may read answers there",
+                Some(Excuse::Filter) => "a filter, which asks nobody",
+                Some(Excuse::AsksElsewhere) => "never reads an answer there",
+            };
+            text += &format!("fed: {} by {}: {excuse}\n", named(&fed.name), source(fed.by));
+        }
+        let terminal = if self.verdict == Fed::Nothing { "yes" } else { "no" };
+        text + &format!("terminal: {terminal}: {}\n", self.why())
+    }
+
+    /// Why there is a terminal or not.
+    fn why(&self) -> String {
+        match &self.verdict {
+            Fed::Nothing => "it feeds no program that may read answers".to_owned(),
+            Fed::Program { name, by } => format!("{} is fed by {}", named(name), source(*by)),
+            Fed::NamesTerminal => "it feeds a program and names /dev/tty".to_owned(),
+            Fed::NotUnderstood(problem) => format!("it is not understood: {}", problem_in_words(*problem)),
+        }
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn named(name: &[u8]) -> String {
+    if name.is_empty() { "an unknown program".to_owned() } else { escape_line(&lossy(name), WORD_COLUMNS) }
+}
+
+fn source(by: FedBy) -> &'static str {
+    match by {
+        FedBy::Pipe => "a pipe",
+        FedBy::File => "a file",
+        FedBy::HereDocument => "a here-document",
+        FedBy::HereString => "a here-string",
+        FedBy::Descriptor => "another descriptor",
+    }
+}
+
+fn state(leaf: &Leaf) -> &'static str {
+    match leaf.state {
+        LeafState::Known => "known",
+        LeafState::Open => "open",
+        LeafState::Foreign => "foreign",
+        LeafState::Opaque(_) => "opaque",
+    }
+}
+
+fn why_opaque(leaf: &Leaf) -> Option<&'static str> {
+    let LeafState::Opaque(reason) = leaf.state else { return None };
+    Some(match reason {
+        OpaqueReason::Program => "the program's name is not known",
+        OpaqueReason::Code => "a part of the code is not known",
+        OpaqueReason::ShellReadsPipe => "a shell reads its commands from a pipe",
+        OpaqueReason::SourcesStream => "commands are read from a stream",
+        OpaqueReason::RenamesPrograms => "a name is given to another program",
+        OpaqueReason::OtherShell => "a shell with another language",
+        OpaqueReason::TooManyLeaves => "there are too many programs",
+        OpaqueReason::NotRead(problem) => problem_in_words(problem),
+    })
+}
+
+fn problem_in_words(problem: Problem) -> &'static str {
+    match problem {
+        Problem::Syntax => "a syntax error",
+        Problem::TooDeep => "it is nested too deep",
+        Problem::TooMany => "it has too many words",
+        Problem::TooLong => "it is too long",
+    }
+}
+
+/// A redirection as one would write it; of a here-document only that it is one.
+fn redirect(redirect: &Redirection) -> String {
+    let (sign, usual) = match redirect.kind {
+        RedirectKind::Read => ("<", 0),
+        RedirectKind::Write => (">", 1),
+        RedirectKind::Append => (">>", 1),
+        RedirectKind::ReadWrite => ("<>", 0),
+        RedirectKind::Duplicate => (">&", 1),
+        RedirectKind::HereDocument => ("<<", 0),
+        RedirectKind::HereString => ("<<<", 0),
+    };
+    let descriptor = match redirect.descriptor {
+        Some(number) if number == usual => String::new(),
+        Some(number) => number.to_string(),
+        None => "{}".to_owned(),
+    };
+    let target = if redirect.kind == RedirectKind::HereDocument { "…".to_owned() } else { word(&redirect.target) };
+    format!("{descriptor}{sign}{target}")
+}
+
+/// The words of a leaf, in quotes where they need some.
+fn command(leaf: &Leaf) -> String {
+    let program = if leaf.program.is_empty() { None } else { Some(word(&Argument::from(&leaf.program[..]))) };
+    let arguments = leaf.arguments.iter().map(word);
+    let words = program.into_iter().chain(arguments).chain(leaf.redirects.iter().map(redirect));
+    escape_line(&words.collect::<Vec<_>>().join(" "), WORD_COLUMNS * 10)
+}
+
+fn word(argument: &Argument) -> String {
+    let shown = lossy(&argument.shown());
+    let is_plain =
+        argument.text().is_none() || !shown.contains(|c: char| c.is_whitespace() || "'\"\\$;&|<>()`".contains(c));
+    if is_plain && !shown.is_empty() { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
+}
