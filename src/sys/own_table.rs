@@ -4,8 +4,11 @@
 //! the file's server. So the child shares the host's table at first (CLONE_FILES) and then leaves it with only the lowest
 //! numbers (CLOSE_RANGE_UNSHARE): it never has the others. A few low numbers are reserved for what it needs.
 //!
-//! Invariants: a caller's descriptor never has a number below the reserved ones, because those were the lowest free ones
-//! when the host began; while a child shares the table, the reserved numbers are its own.
+//! The kernel copies a table in parts of `TABLE_PART` numbers and closes what is beyond the kept ones in the last part. So
+//! all free numbers of the first part are taken when the host begins.
+//!
+//! Invariants: a caller's descriptor never has a number in the part that is copied, because that was full when the host
+//! began; while a child shares the table, the reserved numbers are its own.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -21,6 +24,10 @@ use rexec_sh::protocol::process::{Pid, Signal};
 
 /// How many descriptors a child can keep.
 const KEPT_MAX: usize = 2;
+/// How many numbers the kernel copies together (`BITS_PER_LONG`, `sane_fdtable_size` of fs/file.c).
+const TABLE_PART: RawFd = 64;
+/// A process that may have fewer descriptors keeps none free of callers.
+const FILLED_LIMIT_MIN: u64 = 512;
 
 thread_local! {
     static RESERVED: RefCell<Option<Reserved>> = const { RefCell::new(None) };
@@ -44,7 +51,7 @@ pub(crate) enum Birth {
     Child(Vec<RawFd>),
 }
 
-/// Reserves the lowest numbers that are free.
+/// Reserves the lowest numbers that are free, and fills the part of the table that a child has a copy of.
 ///
 /// # Errors
 /// EMFILE, as open(2).
@@ -52,7 +59,17 @@ pub fn reserve() -> io::Result<()> {
     let null = || File::open("/dev/null");
     let kept = [null()?.into_raw_fd(), null()?.into_raw_fd()];
     let said = null()?.into_raw_fd();
-    RESERVED.set(Some(Reserved { kept, said, placeholder: null()? }));
+    let placeholder = null()?;
+    // A host that may have few descriptors needs them. A birth then waits where a caller's file hangs, and is given up.
+    while process::descriptor_limit() >= FILLED_LIMIT_MIN {
+        let filler = placeholder.try_clone()?;
+        if filler.as_raw_fd() >= TABLE_PART {
+            break;
+        }
+        // It lives as long as the host.
+        let _ = filler.into_raw_fd();
+    }
+    RESERVED.set(Some(Reserved { kept, said, placeholder }));
     Ok(())
 }
 
