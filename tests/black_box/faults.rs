@@ -7,5 +7,6 @@ mod farewells;
 mod limits;
 mod peers;
 mod shortages;
+mod system_calls;
 mod trees;
 mod turns;

@@ -46,7 +46,7 @@ fn a_connection_that_lingers_does_not_hold_up_the_host() {
 }
 
 /// Has the host hold so many descriptors of a file, and close them while its server does not answer.
-fn hang_closes(host: &Host, server: &FileServer, count: usize) {
+pub(super) fn hang_closes(host: &Host, server: &FileServer, count: usize) {
     let files: Vec<File> = (0..count).map(|_| server.open()).collect();
     let mut peers: Vec<UnixStream> = Vec::new();
     for some in files.chunks(20) {
