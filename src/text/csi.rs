@@ -60,6 +60,20 @@ pub(crate) fn escape_draws(intermediates: &[u8], last: u8) -> bool {
     }
 }
 
+/// Appends a control sequence.
+pub(crate) fn put(body: &[u8], last: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\x1b[");
+    out.extend_from_slice(body);
+    out.push(last);
+}
+
+/// Appends an escape sequence that is no control sequence.
+pub(crate) fn put_escape(intermediates: &[u8], last: u8, out: &mut Vec<u8>) {
+    out.push(0x1b);
+    out.extend_from_slice(intermediates);
+    out.push(last);
+}
+
 /// The digits before the first colon as a number.
 pub(crate) fn first_number(param: &[u8]) -> u16 {
     let digits = param.iter().take_while(|&&b| b != b':');

@@ -27,14 +27,6 @@ struct Drawn<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl Drawn<'_> {
-    fn put_csi(&mut self, body: &[u8], last: u8) {
-        self.out.extend_from_slice(b"\x1b[");
-        self.out.extend_from_slice(body);
-        self.out.push(last);
-    }
-}
-
 impl Sink for Drawn<'_> {
     const READS_SEQUENCES: bool = true;
 
@@ -59,9 +51,7 @@ impl Sink for Drawn<'_> {
 
     fn escape(&mut self, intermediates: &[u8], last: u8) {
         if csi::escape_draws(intermediates, last) {
-            self.out.push(0x1b);
-            self.out.extend_from_slice(intermediates);
-            self.out.push(last);
+            csi::put_escape(intermediates, last, self.out);
         }
     }
 
@@ -70,7 +60,7 @@ impl Sink for Drawn<'_> {
         match (csi.private, csi.intermediates, last) {
             (Some(b'?'), [], b'h' | b'l') => {
                 for mode in csi.values().filter(|mode| csi::DRAWING_MODES.contains(mode)) {
-                    self.put_csi(format!("?{mode}").as_bytes(), last);
+                    csi::put(format!("?{mode}").as_bytes(), last, self.out);
                 }
             }
             // The scrollback is the person's.
@@ -78,7 +68,7 @@ impl Sink for Drawn<'_> {
             (None, [], b'@'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'Z' | b'`' | b'a' | b'b' | b'd'..=b'h')
             | (None, [], b'l' | b'm' | b'r' | b's' | b'u')
             | (Some(b'?'), [], b'J' | b'K')
-            | (None, [b' '], b'q') => self.put_csi(body, last),
+            | (None, [b' '], b'q') => csi::put(body, last, self.out),
             _ => {}
         }
     }

@@ -102,15 +102,9 @@ impl FullScreenFilter {
 }
 
 impl Passed {
-    fn put_csi(&mut self, body: &[u8], last: u8) {
-        self.out.extend_from_slice(b"\x1b[");
-        self.out.extend_from_slice(body);
-        self.out.push(last);
-    }
-
     fn set_margins(&mut self, top: u16, bottom: u16) {
         let bottom = if bottom == 0 { self.rows } else { bottom };
-        self.put_csi(format!("{};{bottom}", top.max(1)).as_bytes(), b'r');
+        csi::put(format!("{};{bottom}", top.max(1)).as_bytes(), b'r', &mut self.out);
     }
 
     fn set_modes(&mut self, csi: &Csi<'_>, last: u8) {
@@ -118,7 +112,7 @@ impl Passed {
             if ALTERNATE.contains(&mode) {
                 self.switch_screen(mode, last);
             } else {
-                self.put_csi(format!("?{mode}").as_bytes(), last);
+                csi::put(format!("?{mode}").as_bytes(), last, &mut self.out);
             }
         }
     }
@@ -132,7 +126,7 @@ impl Passed {
         if keeps && enters {
             self.begin_picture();
         } else if !keeps {
-            self.put_csi(format!("?{mode}").as_bytes(), last);
+            csi::put(format!("?{mode}").as_bytes(), last, &mut self.out);
         }
         if is_on {
             self.set_margins(1, 0);
@@ -155,7 +149,7 @@ impl Passed {
                 self.set_margins(1, 0);
             }
         }
-        self.put_csi(body, last);
+        csi::put(body, last, &mut self.out);
     }
 }
 
@@ -174,9 +168,7 @@ impl Sink for Passed {
 
     fn escape(&mut self, intermediates: &[u8], last: u8) {
         if csi::escape_draws(intermediates, last) {
-            self.out.push(0x1b);
-            self.out.extend_from_slice(intermediates);
-            self.out.push(last);
+            csi::put_escape(intermediates, last, &mut self.out);
         }
     }
 
@@ -191,7 +183,7 @@ impl Sink for Passed {
             (None, [], b'@'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'Z' | b'`' | b'a' | b'b' | b'e' | b'g' | b'h')
             | (None, [], b'l' | b'm' | b's' | b'u')
             | (Some(b'?'), [], b'J' | b'K')
-            | (None, [b' '], b'q') => self.put_csi(body, last),
+            | (None, [b' '], b'q') => csi::put(body, last, &mut self.out),
             _ => {}
         }
     }

@@ -76,25 +76,19 @@ impl LiveScreenFilter {
 }
 
 impl Passed {
-    fn put_csi(&mut self, body: &[u8], last: u8) {
-        self.out.extend_from_slice(b"\x1b[");
-        self.out.extend_from_slice(body);
-        self.out.push(last);
-    }
-
     fn set_margins(&mut self, top: u16, bottom: u16) {
         let bottom = if bottom == 0 { self.rows } else { bottom.min(self.rows) };
         let top = top.max(1);
         // Terminals differ in what they make of margins without a row between them.
         if top < bottom {
             self.has_narrowed |= bottom < self.rows;
-            self.put_csi(format!("{top};{bottom}").as_bytes(), b'r');
+            csi::put(format!("{top};{bottom}").as_bytes(), b'r', &mut self.out);
         }
     }
 
     fn set_modes(&mut self, prefix: &str, known: &[u16], csi: &Csi<'_>, last: u8) {
         for mode in csi.values().filter(|mode| known.contains(mode)) {
-            self.put_csi(format!("{prefix}{mode}").as_bytes(), last);
+            csi::put(format!("{prefix}{mode}").as_bytes(), last, &mut self.out);
         }
     }
 }
@@ -115,9 +109,7 @@ impl Sink for Passed {
     fn escape(&mut self, intermediates: &[u8], last: u8) {
         // Lines of double size stay so when something else is written there, and the alignment pattern fills the screen.
         if csi::escape_draws(intermediates, last) && intermediates != b"#" {
-            self.out.push(0x1b);
-            self.out.extend_from_slice(intermediates);
-            self.out.push(last);
+            csi::put_escape(intermediates, last, &mut self.out);
         }
     }
 
@@ -128,24 +120,24 @@ impl Sink for Passed {
             (None, [], b'h' | b'l') => self.set_modes("", &ANSI_MODES, &csi, last),
             (None, [], b'r') => self.set_margins(csi.value(0), csi.value(1)),
             (None, [], b'H' | b'f') => {
-                self.put_csi(format!("{};{}", csi.count(0).min(self.rows), csi.count(1)).as_bytes(), last);
+                csi::put(format!("{};{}", csi.count(0).min(self.rows), csi.count(1)).as_bytes(), last, &mut self.out);
             }
-            (None, [], b'd') => self.put_csi(csi.count(0).min(self.rows).to_string().as_bytes(), last),
+            (None, [], b'd') => csi::put(csi.count(0).min(self.rows).to_string().as_bytes(), last, &mut self.out),
             // Unlike this one, a move down ends at the lower margin on every terminal.
-            (None, [], b'e') => self.put_csi(body, b'B'),
-            (None, [], b'n') if matches!(csi.value(0), 5 | 6) => self.put_csi(body, last),
-            (None | Some(b'>'), [], b'c') => self.put_csi(body, last),
+            (None, [], b'e') => csi::put(body, b'B', &mut self.out),
+            (None, [], b'n') if matches!(csi.value(0), 5 | 6) => csi::put(body, last, &mut self.out),
+            (None | Some(b'>'), [], b'c') => csi::put(body, last, &mut self.out),
             // With more numbers than one this is another function of old terminals.
             (None, [], b'T') if csi.values().count() > 1 => {}
             // The scrollback is the human's.
             (None | Some(b'?'), [], b'J') if csi.value(0) != 3 => {
                 self.is_spoilt = true;
-                self.put_csi(body, last);
+                csi::put(body, last, &mut self.out);
             }
             (None, [], b'@'..=b'I' | b'K'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'Z' | b'`' | b'a' | b'b' | b'g')
             | (None, [], b'm' | b's' | b'u')
             | (Some(b'?'), [], b'K')
-            | (None, [b' '], b'q') => self.put_csi(body, last),
+            | (None, [b' '], b'q') => csi::put(body, last, &mut self.out),
             _ => {}
         }
     }
