@@ -1,16 +1,19 @@
 //! Chaos: eight callers run mixed commands while a saboteur kills shims, guards, callers and the recorder, and stops
-//! and continues guards, the recorder and the host. Every caller that survives gets what the real shell prints, the
-//! journal has every end, and afterwards the host holds exactly what it held at the start.
+//! and continues guards, the recorder and the host, and an enemy forges reports and sends what makes others wait. Every
+//! caller that survives gets what the real shell prints, the journal has every end, and afterwards the host holds
+//! exactly what it held at the start.
 //!
 //! `scripts/chaos.sh` runs this for longer. `main.rs` lists the variables.
 
 mod caller;
+mod enemy;
 mod errand;
 mod sabotage;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use caller::Caller;
+use enemy::Enemy;
 
 use crate::support::dice::Dice;
 use crate::support::host::Host;
@@ -108,6 +111,7 @@ fn callers_that_are_not_killed_get_what_the_real_shell_prints() {
         }
         scope.spawn(|| chaos.sabotage());
         scope.spawn(|| chaos.harass());
+        scope.spawn(|| Enemy::new(&chaos, &host).attack());
         chaos.watch(time, time + 2 * PATIENCE);
     });
     check(host, before, memory, &chaos);

@@ -5,7 +5,7 @@ mod consoles;
 mod doors;
 mod farewells;
 mod limits;
-mod peers;
+pub(crate) mod peers;
 mod shortages;
 mod system_calls;
 mod trees;

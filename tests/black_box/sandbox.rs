@@ -8,7 +8,7 @@ mod relays;
 mod report_control;
 mod report_marks;
 mod report_names;
-mod reporters;
+pub(crate) mod reporters;
 mod reports;
 mod rpc_clients;
 use std::io::{BufRead, BufReader, Write};

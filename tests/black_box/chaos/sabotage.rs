@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::caller::Attack;
+use super::enemy::FORGED;
 use crate::support::dice::Dice;
 use crate::support::host::Host;
 use crate::support::procs::{self, Process};
@@ -30,6 +31,8 @@ pub(crate) struct Counts {
     pub(crate) stops: AtomicUsize,
     pub(crate) stopped_guards: AtomicUsize,
     pub(crate) recorders: AtomicUsize,
+    /// What the enemy did.
+    pub(crate) attacks: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -103,8 +106,16 @@ impl Chaos {
     pub(crate) fn watch(&self, time: Duration, most: Duration) {
         let start = Instant::now();
         let all = &self.counts;
-        let counts =
-            [&all.shims, &all.guards, &all.agents, &all.people, &all.stops, &all.stopped_guards, &all.recorders];
+        let counts = [
+            &all.shims,
+            &all.guards,
+            &all.agents,
+            &all.people,
+            &all.stops,
+            &all.stopped_guards,
+            &all.recorders,
+            &all.attacks,
+        ];
         loop {
             let is_due = start.elapsed() >= time && counts.iter().all(|count| count.load(Relaxed) > 0);
             if is_due || start.elapsed() >= most || self.faults().len() > 5 {
@@ -201,6 +212,8 @@ impl Chaos {
             *counts.entry(seq).or_default() += 1;
         }
         let unended = counts.iter().filter(|(_, count)| **count != 1);
-        wrong.chain(unended.map(|(seq, count)| format!("#{seq} has {count} ends in the journal"))).collect()
+        let unended = unended.map(|(seq, count)| format!("#{seq} has {count} ends in the journal"));
+        let believed = journal.of_type("start").filter(|start| start["command"] == FORGED);
+        wrong.chain(unended).chain(believed.map(|start| format!("a forged report is believed: {start}"))).collect()
     }
 }

@@ -19,7 +19,7 @@ use crate::support::host::Host;
 use crate::support::procs;
 use crate::support::waiting::{self, PATIENCE};
 
-pub(super) fn connect(host: &Host) -> UnixStream {
+pub(crate) fn connect(host: &Host) -> UnixStream {
     let stream = UnixStream::connect(host.socket()).expect("a host");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream
@@ -65,7 +65,7 @@ fn frame(kind: u8, length: u32, body: &[u8]) -> Vec<u8> {
 }
 
 /// A whole request of a shim, with so many descriptors to come.
-pub(super) fn request(script: &str, inherited: usize) -> Vec<u8> {
+pub(crate) fn request(script: &str, inherited: usize) -> Vec<u8> {
     let stdio = Stdio { stdin: true, stdout: true, stderr: true, ..Stdio::default() };
     let numbers = (3..).take(inherited).collect();
     let attributes =
@@ -79,7 +79,7 @@ pub(super) fn request(script: &str, inherited: usize) -> Vec<u8> {
 }
 
 /// Sends bytes with descriptors on the first of them.
-pub(super) fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
+pub(crate) fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
     let rights = [ControlMessage::ScmRights(descriptors)];
     sendmsg::<()>(stream.as_raw_fd(), &[IoSlice::new(bytes)], &rights, MsgFlags::MSG_NOSIGNAL, None)
 }

@@ -20,13 +20,13 @@ use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 /// Writes to the FIFO as anybody of this user can, without waiting. Returns how much it took.
-pub(super) fn write(host: &Host, bytes: &[u8]) -> usize {
+pub(crate) fn write(host: &Host, bytes: &[u8]) -> usize {
     let fifo = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(host.home.join("report"));
     let mut fifo = fifo.expect("there is a FIFO");
     bytes.chunks(4096).map_while(|piece| fifo.write(piece).ok()).sum()
 }
 
-pub(super) fn records(key: RunKey, reports: &[Report<'_>]) -> Vec<u8> {
+pub(crate) fn records(key: RunKey, reports: &[Report<'_>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     (0..).zip(reports).for_each(|(number, report)| encode_report(&key, number, report, &mut bytes));
     bytes
@@ -61,12 +61,12 @@ impl Drop for Liar {
     }
 }
 
-pub(super) fn own_namespace() -> u64 {
+pub(crate) fn own_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").expect("/proc").ino()
 }
 
 /// The beginning of a report on a command that claims to be this process.
-pub(super) fn beginning(command: &str, place: ShimPlace) -> Vec<u8> {
+pub(crate) fn beginning(command: &str, place: ShimPlace) -> Vec<u8> {
     let (mut frame, mut bytes) = (Vec::new(), Vec::new());
     let text = std::ffi::CString::new(command).expect("no NUL");
     let argv = [c"bash", c"-c", &text];

@@ -8,6 +8,7 @@ pub(crate) mod clock;
 pub(crate) mod crowd;
 pub(crate) mod dice;
 pub(crate) mod file_server;
+pub(crate) mod frozen_disk;
 pub(crate) mod host;
 pub(crate) mod journal;
 pub(crate) mod lingering;
