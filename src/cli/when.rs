@@ -16,8 +16,6 @@ pub(super) const FORMS: &str =
 /// The forms that [`seconds`] takes, for a hint.
 pub(super) const SPANS: &str = "500ms, 0.5s, 30, 5m, 1h30m, 2d and 1w are understood";
 
-const DAY_MS: i64 = 24 * 3_600_000;
-
 /// The human's clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
@@ -38,8 +36,10 @@ impl Clock {
     /// When this clock shows this, milliseconds since 1970.
     fn moment(&self, local: PrimitiveDateTime) -> i64 {
         let shown = local.assume_utc().unix_timestamp();
-        let near = shown - i64::from((self.offset)(shown));
-        (shown - i64::from((self.offset)(near))) * 1000
+        let offset = |at: i64| i64::from((self.offset)(at));
+        let at = shown - offset(shown - offset(shown));
+        // Where summer time begins, the clock shows some times never: the first one behind them counts.
+        (shown - offset(at).min(shown - at)) * 1000
     }
 
     fn today(&self) -> Option<Date> {
@@ -60,8 +60,10 @@ pub(super) fn moment(text: &str, clock: Clock) -> Option<i64> {
         return clock.now.checked_sub(i64::try_from(span.as_millis()).ok()?);
     }
     if let Some(time) = time_of_day(text) {
-        let today = clock.moment(PrimitiveDateTime::new(clock.today()?, time));
-        return Some(if today > clock.now { today - DAY_MS } else { today });
+        let on = |date: Date| clock.moment(PrimitiveDateTime::new(date, time));
+        let date = clock.today()?;
+        // A day may have 23 or 25 hours.
+        return if on(date) > clock.now { date.previous_day().map(on) } else { Some(on(date)) };
     }
     if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
         return Some(midnight(date));
@@ -129,6 +131,37 @@ pub(super) fn day_shown(local: PrimitiveDateTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As in Berlin in 2026: summer time from 29 March to 25 October, 01:00 UTC.
+    fn berlin(at: i64) -> i32 {
+        let of = |text| milliseconds(text).unwrap() / 1000;
+        let is_summer = (of("2026-03-29T01:00:00Z")..of("2026-10-25T01:00:00Z")).contains(&at);
+        if is_summer { 7_200 } else { 3_600 }
+    }
+
+    /// As in Havana in 2026, where summer time begins at midnight: 8 March, 05:00 UTC.
+    fn havana(at: i64) -> i32 {
+        if at < milliseconds("2026-03-08T05:00:00Z").unwrap() / 1000 { -18_000 } else { -14_400 }
+    }
+
+    #[test]
+    fn days_of_23_and_25_hours_are_whole() {
+        for (offset, now, text, expected) in [
+            (berlin as fn(i64) -> i32, "2026-03-29T08:00:00Z", "11:00", "2026-03-28T10:00:00Z"),
+            (berlin, "2026-10-25T08:00:00Z", "11:00", "2026-10-24T09:00:00Z"),
+            (berlin, "2026-03-29T08:00:00Z", "today", "2026-03-28T23:00:00Z"),
+            (berlin, "2026-03-30T08:00:00Z", "yesterday", "2026-03-28T23:00:00Z"),
+            (berlin, "2026-10-26T08:00:00Z", "yesterday", "2026-10-24T22:00:00Z"),
+            (berlin, "2026-03-29T08:00:00Z", "2026-03-29 02:30", "2026-03-29T01:30:00Z"),
+            (berlin, "2026-03-29T08:00:00Z", "2026-03-29 03:30", "2026-03-29T01:30:00Z"),
+            (berlin, "2026-10-26T08:00:00Z", "2026-10-25 03:00", "2026-10-25T02:00:00Z"),
+            (havana, "2026-03-08T15:00:00Z", "today", "2026-03-08T05:00:00Z"),
+            (havana, "2026-03-09T15:00:00Z", "yesterday", "2026-03-08T05:00:00Z"),
+        ] {
+            let clock = Clock { now: milliseconds(now).unwrap(), offset };
+            assert_eq!(moment(text, clock), milliseconds(expected), "{text} at {now}");
+        }
+    }
 
     #[test]
     fn times_as_a_person_writes_them() {
