@@ -7,12 +7,15 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use crate::journal::reader::Header;
-use crate::journal::record::{OpenRecord, VERSION};
+use crate::journal::record::{OpenRecord, VERSION, timestamp};
 
 /// The longest first line, bytes. A file with a longer one is not a journal.
 const FIRST_LINE_BYTES: u64 = 4 << 10;
+/// How far the clock of the host that named a journal may be ahead of a reader's.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 /// The form of a journal's name: `d` stands for a digit.
 const TIME: &[u8] = b"dddd-dd-dd-dd:dd:dd";
 
@@ -31,8 +34,16 @@ pub fn journals(home: &Path) -> io::Result<Vec<(String, PathBuf)>> {
             found.push((name.to_owned(), path));
         }
     }
-    found.sort_by(|(one, _), (other, _)| age_key(other).cmp(&age_key(one)));
+    // A host whose clock was wrong may have named its journal after a time that is to come. It is no newer for that.
+    let latest = of_stamp(&timestamp(SystemTime::now() + CLOCKS_DIFFER));
+    let is_to_come = |name: &str| age_key(name).0 > latest.as_str();
+    found.sort_by(|(one, _), (other, _)| (is_to_come(one), age_key(other)).cmp(&(is_to_come(other), age_key(one))));
     Ok(found)
+}
+
+/// The name of a journal that begins at the time of this stamp: 2026-05-21T09:42:18.123Z → 2026-05-21-09:42:18.
+pub(super) fn of_stamp(stamp: &str) -> String {
+    stamp.chars().take(TIME.len()).map(|c| if c == 'T' { '-' } else { c }).collect()
 }
 
 /// Splits `2026-05-21-09:42:18-2` into time and number. The first journal of a second has no number in its name, which
@@ -127,6 +138,20 @@ mod tests {
             let (time, number) = split(name).unwrap();
             assert_eq!(join(time, number), name);
         }
+    }
+
+    #[test]
+    fn a_journal_from_a_time_to_come_is_not_the_newest() {
+        let home = std::env::temp_dir().join(format!("rexec-names-{}", std::process::id()));
+        fs::create_dir(&home).unwrap();
+        let now = of_stamp(&timestamp(SystemTime::now()));
+        let wanted = [&*format!("{now}-2"), &now, "2026-05-21-09:42:18", "2199-01-02-00:00:00", "2199-01-01-00:00:00"];
+        for name in wanted {
+            fs::write(path(&home, name), "").unwrap();
+        }
+        let found: Vec<String> = journals(&home).unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(found, wanted);
+        fs::remove_dir_all(&home).unwrap();
     }
 
     #[test]

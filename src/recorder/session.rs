@@ -32,9 +32,7 @@ impl Session {
     /// Begins a journal in the directory `home`, which must belong to the user `uid`. `host` is the host's process ID.
     #[must_use]
     pub fn new(home: &Path, uid: u32, host: u32) -> Session {
-        let now = timestamp(SystemTime::now());
-        // 2026-05-21T09:42:18.123Z → 2026-05-21-09:42:18
-        let time = now.chars().take(19).map(|c| if c == 'T' { '-' } else { c }).collect();
+        let time = names::of_stamp(&timestamp(SystemTime::now()));
         let home = JournalHome { path: home.to_owned(), uid };
         Session { home, host, time, name: None, resume: None }
     }

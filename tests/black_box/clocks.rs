@@ -174,8 +174,8 @@ fn a_journal_of_tomorrow_is_listed_printed_and_repaired() {
     host.wait_for("its end", |journal| journal.end_of("echo today").map(|_| ()));
     let list = rexec(&host.home, &["--list"]);
     let names: Vec<&str> = list.lines().filter_map(|line| line.strip_suffix(" commands=1")).collect();
-    let [tomorrow, today] = names[..] else { panic!("{list}") };
-    assert!(today < tomorrow, "by their names, the one of tomorrow is the newer: {list}");
+    let [today, tomorrow] = names[..] else { panic!("{list}") };
+    assert!(today < tomorrow, "a journal that is named after a time to come is not the newest: {list}");
     assert!(rexec(&host.home, &["--print", tomorrow]).contains("echo tomorrow; sleep 1000\n… lost: "));
     assert!(rexec(&host.home, &["--print", today]).contains("$ echo today\ntoday\n"));
     host.finish();
