@@ -319,7 +319,7 @@ impl Appender {
         old.close(Some(new.name())).inspect_err(|_| new.discard(&self.session.home))?;
         old.release();
         self.take(new);
-        self.write_again()
+        Ok(())
     }
 
     fn write(&mut self, record: &Unwritten) -> io::Result<()> {
@@ -327,6 +327,8 @@ impl Appender {
         let mut lines = record.lines(volume);
         // If no new file can be made, the old one goes on.
         if volume.is_full_for(lines.iter().map(Vec::len).sum(), self.file_max) && self.rotate().is_ok() {
+            // A record refers to texts in its own file. It waits until that has what runs.
+            self.write_again()?;
             lines = self.volume.as_mut().map_or(lines, |volume| record.lines(volume));
         }
         let volume = self.volume.as_mut().ok_or(io::ErrorKind::NotFound)?;

@@ -1,7 +1,7 @@
 //! The records that a full queue gives up, and those that a successor does not write again.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
 use crate::journal::record::{EndRecord, RunEnd, StartRecord};
@@ -73,5 +73,50 @@ fn what_a_file_has_that_stays_locked_is_not_written_again() {
     assert_ne!(after.volume().unwrap().name(), name);
     let open = names::first_line(&fs::File::open(after.volume().unwrap().path()).unwrap()).unwrap();
     assert_eq!(open.continues, Some(name));
+    fs::remove_dir_all(&home).unwrap();
+}
+
+/// Where no new file can be made, the old one goes on and grows. The next record tries again.
+#[test]
+fn a_file_goes_on_while_no_other_one_can_be_made() {
+    let home = std::env::temp_dir().join(format!("rexec-appender-rotated-{}", std::process::id()));
+    let uid = JournalHome::of_test(&home).uid;
+    let now = Instant::now();
+    let bounds = Bounds { file_bytes: 600, ..Bounds::default() };
+    let (mut appender, _) = Appender::new(Session::new(&home, uid, std::process::id()), &bounds);
+    let start = |seq| StartRecord { seq, command: "0123456789".repeat(20), ..StartRecord::default() };
+    let end = |seq| {
+        let end = RunEnd { seq, ..RunEnd::default() };
+        Unwritten::End(Box::new(EndRecord { start: start(seq), end, ..EndRecord::default() }))
+    };
+    let text = |appender: &Appender| fs::read_to_string(appender.volume().unwrap().path()).unwrap();
+    let mode = |mode| fs::set_permissions(&home, fs::Permissions::from_mode(mode)).unwrap();
+    let first = appender.volume().unwrap().path().to_owned();
+    // In a directory that is open to others, no file is made, also not by root.
+    mode(0o777);
+    for seq in 1..=4 {
+        appender.push(Unwritten::Start(Rc::new(start(seq))), now);
+    }
+    appender.push(end(1), now);
+    assert_eq!(says(&appender.take_news()), Vec::<&str>::new(), "nothing is lost, so nothing is told");
+    assert!(!appender.is_failing() && appender.volume().unwrap().path() == first);
+    let old = text(&appender);
+    assert!(old.len() > 1_200 && !old.contains("\"close\""), "{old}");
+    assert_eq!(old.matches("\"type\":\"start\"").count(), 4, "{old}");
+    mode(0o700);
+    appender.push(end(2), now);
+    let second = appender.volume().unwrap();
+    let open = names::first_line(&fs::File::open(second.path()).unwrap()).unwrap();
+    let name = first.file_stem().unwrap().to_str().unwrap();
+    assert_eq!((second.path() != first, open.continues.as_deref()), (true, Some(name)));
+    let old = fs::read_to_string(&first).unwrap();
+    assert!(old.ends_with(&format!("\"next\":\"{}\"}}\n", second.name())), "{old}");
+    let new = text(&appender);
+    let seqs = |kind: &str| -> Vec<u64> {
+        let records = new.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        records.filter(|record| record["type"] == kind).map(|record| record["seq"].as_u64().unwrap()).collect()
+    };
+    assert_eq!((seqs("start"), seqs("end")), (vec![2, 3, 4], vec![2]), "what ran is in the new file: {new}");
+    assert_eq!(appender.take_done().ends, [1, 2]);
     fs::remove_dir_all(&home).unwrap();
 }
