@@ -3,7 +3,8 @@
 //! Invariants:
 //! * Only the user may enter the directory.
 //! * After a sweep no file is older than the age, and all together keep within the quota; the oldest are removed first.
-//!   Files being written count and are never removed. Files whose names no recorder makes are left alone.
+//!   Files being written count and are never removed: another host's recorder holds a lock on each of its own. Files
+//!   whose names no recorder makes are left alone.
 //! * The age of a file that this recorder wrote is the time that has passed, even if the wall clock was set meanwhile.
 //! * A file is on the disk before the record that names it.
 
@@ -12,10 +13,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::bounds::Bounds;
-use super::directory::OpenDirectory;
+use super::directory::{NO_WAIT, OpenDirectory};
 use super::home::JournalHome;
 use super::names;
 
@@ -108,6 +110,8 @@ impl OutputDirectory {
             match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path) {
                 Ok(file) => {
                     file.set_permissions(Permissions::from_mode(0o600))?;
+                    // Where there are no locks, only this recorder knows that it writes the file.
+                    let _ = file.try_lock();
                     self.open.insert(OsString::from(&name));
                     return Ok((file, name));
                 }
@@ -142,6 +146,7 @@ impl OutputDirectory {
     pub(super) fn close(&mut self, file: File, name: &str, bytes: u64) {
         self.closed.insert(OsString::from(name), Instant::now());
         self.forget(name, bytes);
+        let _ = file.unlock();
         self.unsynced.push(file);
         if self.unsynced.len() > UNSYNCED_MAX {
             self.sync();
@@ -197,12 +202,19 @@ impl OutputDirectory {
             // The wall clock may have been set since this recorder wrote the file.
             let age = self.closed.get(&name).map_or_else(|| now.duration_since(modified).ok(), |at| Some(at.elapsed()));
             let is_old = age.is_some_and(|age| age > self.age);
-            if (is_old || total > self.quota) && fs::remove_file(directory.at(&name)).is_ok() {
+            let path = directory.at(&name);
+            if (is_old || total > self.quota) && !is_being_written(&path) && fs::remove_file(path).is_ok() {
                 self.closed.remove(&name);
                 total -= bytes;
             }
         }
     }
+}
+
+/// Whether another recorder writes the file.
+fn is_being_written(path: &Path) -> bool {
+    let file = OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path);
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Whether [`OutputDirectory::create`] makes such names.
@@ -222,6 +234,27 @@ fn is_ours(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_host_writes_is_not_removed() {
+        let home = std::env::temp_dir().join(format!("rexec-output-{}", std::process::id()));
+        let bounds = Bounds { raw_bytes: 0, ..Bounds::default() };
+        let at = |time| OutputDirectory::new(JournalHome::of_test(&home), time, &bounds);
+        let mut one = at("2026-05-21-09:42:18");
+        let mut other = at("2026-05-21-09:42:19");
+        let (file, name) = one.create(OutputFileKind::Raw(7)).unwrap();
+        fs::write(home.join(reference(&name)), "output").unwrap();
+        one.grow(6);
+        other.sweep();
+        assert!(home.join(reference(&name)).exists());
+        // The quota counts as soon as the file is complete, though it is open until it is synced.
+        one.quota = 6;
+        one.close(file, &name, 6);
+        assert!(home.join(reference(&name)).exists());
+        other.sweep();
+        assert!(!home.join(reference(&name)).exists());
+        fs::remove_dir_all(&home).unwrap();
+    }
 
     #[test]
     fn names_that_a_recorder_makes_are_known() {
