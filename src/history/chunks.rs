@@ -116,6 +116,11 @@ pub(super) fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<
 }
 
 impl<'b> LineChunk<'b> {
+    /// Without a last line that has no end.
+    pub(super) fn whole_lines(self) -> Self {
+        Self { bytes: &self.bytes[..memrchr(b'\n', self.bytes).map_or(0, |end| end + 1)], ..self }
+    }
+
     /// Each line with its offset in the file, without its newline.
     pub(super) fn lines(self) -> impl Iterator<Item = (u64, &'b [u8])> {
         let mut rest = 0;

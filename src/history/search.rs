@@ -91,7 +91,12 @@ impl<'q> Search<'q> {
     fn read(&mut self, part: &JournalFile, file: &File, count: usize) -> io::Result<bool> {
         let own = if part.continues { repeated(file)? } else { 1 };
         let mut chunks = Chunks::of(file)?;
-        while let Some(chunk) = chunks.next()? {
+        let mut is_last = true;
+        while let Some(mut chunk) = chunks.next()? {
+            // A host that runs may be writing the last line.
+            if std::mem::take(&mut is_last) && self.is_alive {
+                chunk = chunk.whole_lines();
+            }
             self.take_chunk(chunk);
             if chunk.at >= own {
                 self.settle(chunk);

@@ -1,14 +1,17 @@
 //! `rexec log`, `show` and `out` on journals made by hand, without a host.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
 
 use super::samples::Sample;
+use crate::support::host::{Host, MIRROR};
 use crate::support::programs;
 use crate::support::temp::TempDir;
+use crate::verbs::live;
 
 /// Runs rexec with the journals of this directory, and without a host.
 pub(crate) fn rexec(home: &Path, args: &[&str]) -> Output {
@@ -213,4 +216,27 @@ fn what_a_command_wrote_does_not_reach_a_list() {
         assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{args:?}: {text:?}");
         assert!(args.contains(&"--json") || !text.contains('\u{202e}'), "{args:?}: {text:?}");
     }
+}
+
+/// A host that runs may be in the middle of its last line.
+#[test]
+fn half_a_line_at_the_end_is_told_of_hosts_that_are_gone_only() {
+    let host = Host::with(MIRROR);
+    assert_eq!(host.run("echo whole").code(), 0);
+    host.wait_for("the end", |journal| journal.end_of("echo whole").map(drop));
+    let read = || live::rexec(&host, &["log"]);
+    let mut journals =
+        fs::read_dir(host.journal_home()).expect("a directory").map(|entry| entry.expect("a name").path());
+    let journal = journals.find(|path| path.extension().is_some_and(|extension| extension == "jsonl")).expect("a file");
+    let whole = fs::metadata(&journal).expect("a file").len();
+    let mut file = fs::OpenOptions::new().append(true).open(&journal).expect("it is ours");
+    file.write_all(b"{\"t").expect("a disk");
+    let seen = read();
+    file.set_len(whole).expect("a disk");
+    assert_eq!((seen.code, seen.out.contains("echo whole"), seen.err.as_str()), (0, true, ""));
+    let home = host.leave();
+    let place = home.path().join(journal.strip_prefix(home.path()).expect("it is below"));
+    fs::OpenOptions::new().append(true).open(&place).and_then(|mut file| file.write_all(b"{\"t")).expect("a disk");
+    let errors = errors(place.parent().expect("a directory"), &["log"]);
+    assert!(errors.contains("1 line is not a record: it is left out"), "{errors}");
 }
