@@ -1,6 +1,7 @@
 //! The opening: the order in which a host takes what it needs, and the lines that it shows first.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use rexec_sh::protocol::notice::Notice;
@@ -32,7 +33,7 @@ use crate::io::poller::Poller;
 use crate::recorder;
 use crate::sys::own_table;
 use crate::sys::signal::HostSignals;
-use crate::sys::{closer, process};
+use crate::sys::{self, closer, process};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
@@ -47,29 +48,24 @@ impl Host {
     pub fn open(options: HostOptions) -> Result<Self, Notice> {
         let inherited = Inherited::read();
         let sandbox_check = SandboxCheck::new(&options);
-        let failed = |error: std::io::Error| {
-            Notice::failed(
-                format_args!("the host cannot start: {}", reason(&error)),
-                "raise the limits on descriptors (ulimit -n)",
-            )
-        };
-        own_table::reserve().map_err(failed)?;
+        own_table::reserve().map_err(|error| cannot_start("reserve descriptors", &error))?;
         let lock = door::claim(&options.socket)?;
         // A host that ends in order removes its socket.
         let is_after_kill = options.socket.exists();
         let runs = Runs::new(PromptPolicy::new(options.prompts, options.prompt_wait));
-        let mut poller = Poller::new().map_err(failed)?;
-        let signals = HostSignals::take().map_err(failed)?;
+        let mut poller = Poller::new().map_err(|error| cannot_start("wait for events", &error))?;
+        let signals = HostSignals::take().map_err(|error| cannot_start("take signals", &error))?;
         let (recorder, mut said) = RecorderLink::start(&mut poller, &options.home, options.journal_bounds())?;
         process::raise_descriptor_limit();
         process::keep_large_blocks_apart();
-        process::adopt_orphans().map_err(failed)?;
-        closer::begin().map_err(failed)?;
+        process::adopt_orphans().map_err(|error| cannot_start("adopt orphans (PR_SET_CHILD_SUBREAPER)", &error))?;
+        closer::begin().map_err(|error| cannot_start("start the process that closes descriptors", &error))?;
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;
-        let signals_token = poller.register(&signals).map_err(failed)?;
+        let signals_token = poller.register(&signals).map_err(|error| cannot_start("wait for signals", &error))?;
         let spans = Spans::start(&mut poller, options.otlp.as_ref(), recorder.path())?;
         // Last: until then standard error is the caller's own, and what is written there has arrived when this process ends.
-        let mut screen = Screen::take(&mut poller, &options, is_after_kill).map_err(failed)?;
+        let mut screen = Screen::take(&mut poller, &options, is_after_kill)
+            .map_err(|error| cannot_start("use the terminal", &error))?;
         let console = screen.measure(std::time::Instant::now());
         let mut turn = Turn::new(poller);
         spans.name_source(&mut turn);
@@ -140,4 +136,14 @@ fn projects(home: &Path, said: &mut Vec<String>) -> ProjectSessions {
         known.keep_anew();
     }
     ProjectSessions::new(known)
+}
+
+/// Why the host cannot start: what it could not do.
+fn cannot_start(what: &str, error: &io::Error) -> Notice {
+    let hint = if error.raw_os_error().is_some_and(sys::is_shortage) {
+        "raise the limits on descriptors and processes (ulimit -n, ulimit -u)"
+    } else {
+        "rexec needs Linux 5.11 or newer; an emulation of it, or a filter of system calls, may refuse this"
+    };
+    Notice::failed(format_args!("the host cannot start: it cannot {what}: {}", reason(error)), hint)
 }
