@@ -94,6 +94,14 @@ impl StdioSession for McpServer {
 
     fn host_bytes(&mut self, _: &[u8]) {}
 
+    fn owes_answers(&self) -> bool {
+        self.owes_answers()
+    }
+
+    fn client_is_gone(&mut self) {
+        self.client_is_gone();
+    }
+
     fn wants_host(&self) -> bool {
         self.wants_host()
     }

@@ -9,7 +9,8 @@
 //! Invariants: standard output has lines of the protocol only; nothing waits for a client that does not read or for a host
 //! that does not answer, and nothing more is read that causes more for a client with [`limits::STDIO_QUEUE_BYTES`] to
 //! take; the process lives on when the host ends, and the next request looks for a host again; the end of standard input,
-//! or a signal, closes the connection to the host, which ends what runs there.
+//! or a signal, closes the connection to the host, which ends what runs there. What was asked before the end of standard
+//! input is answered, for at most [`limits::STDIO_LAST_ANSWER`]; a client that does not read any more is not waited for.
 
 use std::fs::File;
 use std::io;
@@ -57,6 +58,12 @@ pub(super) trait StdioSession {
     fn tick(&mut self, now: Instant);
     /// When [`StdioSession::tick`] has something to do.
     fn deadline(&self) -> Option<Instant>;
+    /// Whether requests of the client's are to be answered before the end, if that is soon.
+    fn owes_answers(&self) -> bool {
+        false
+    }
+    /// The client has closed its side, and the time to answer is over.
+    fn client_is_gone(&mut self) {}
 }
 
 /// Bytes on their way out.
@@ -121,6 +128,8 @@ pub(super) struct StdioServer<S> {
     to_client: OutgoingBytes,
     host: Option<HostConnection>,
     signals: HostSignals,
+    /// The client has closed its side: when what it has asked for must have been answered.
+    last_answer: Option<Instant>,
 }
 
 impl<S: StdioSession> StdioServer<S> {
@@ -146,11 +155,13 @@ impl<S: StdioSession> StdioServer<S> {
             to_client: OutgoingBytes::default(),
             host: None,
             signals: HostSignals::take()?,
+            last_answer: None,
         })
     }
 
     fn run(mut self) -> io::Result<()> {
         while self.turn()? {}
+        self.session.client_is_gone();
         self.farewell()
     }
 
@@ -177,14 +188,23 @@ impl<S: StdioSession> StdioServer<S> {
         }
         let (takes_more, takes_requests) = (self.takes_more(), self.takes_requests());
         let (has_output, is_pollable) = (self.to_client.pending() > 0, self.output.is_pollable());
-        let left = self.session.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if self.last_answer.is_some_and(|last| last <= now || !self.session.owes_answers()) {
+            return Ok(false);
+        }
+        let deadline = [self.session.deadline(), self.last_answer].into_iter().flatten().min();
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         // No descriptor tells that the client has taken enough for its next request, which was read.
         let goes_on = takes_requests && !is_served;
         let left = if goes_on || has_output && !is_pollable { Some(Duration::ZERO) } else { left };
         let watch = |descriptor, reads, writes| Watched { descriptor, reads, writes };
+        let input = match self.last_answer {
+            None => watch(self.input.as_fd(), takes_requests && is_served, false),
+            // The end of the input would be found again and again. The signals stand in its place.
+            Some(_) => watch(self.signals.as_fd(), false, false),
+        };
         let mut watched = vec![
             watch(self.signals.as_fd(), true, false),
-            watch(self.input.as_fd(), takes_requests && is_served, false),
+            input,
             watch(self.output.as_fd(), false, has_output && is_pollable),
         ];
         // Its end would be found again and again while it is not read.
@@ -203,11 +223,17 @@ impl<S: StdioSession> StdioServer<S> {
             return Ok(false);
         }
         self.to_client.is_blocked &= !found[2].writable && is_pollable;
+        if self.last_answer.is_some() {
+            return Ok(true);
+        }
         if !takes_requests {
             // A client that has closed its side while nothing can be told to it is gone.
             return Ok(!found[1].is_over);
         }
-        Ok(!is_served || !found[1].readable || self.read()?)
+        if is_served && found[1].readable && !self.read()? {
+            self.last_answer = Some(Instant::now() + limits::STDIO_LAST_ANSWER);
+        }
+        Ok(true)
     }
 
     /// Reads from the client. False at the end.

@@ -108,6 +108,21 @@ impl McpServer {
         self.calls.values().map(PendingCall::deadline).min()
     }
 
+    /// Whether calls wait for their results.
+    #[must_use]
+    pub fn owes_answers(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// The client asks for nothing more, and does not wait longer: the calls get the result that they have none.
+    pub fn client_is_gone(&mut self) {
+        let problem = "standard input was closed before the call had a result; what it runs is ended";
+        let text = wording::problem(problem, "keep standard input open until the results have come");
+        for key in self.calls.keys().copied().collect::<Vec<_>>() {
+            self.finish(key, &text, true);
+        }
+    }
+
     /// A line has come from the client.
     pub fn client_line(&mut self, line: &[u8], now: Instant) {
         if line.trim_ascii().is_empty() {

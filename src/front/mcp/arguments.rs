@@ -34,6 +34,8 @@ pub(super) struct WriteArguments {
     pub(super) run: u64,
     pub(super) text: String,
     pub(super) key: Option<keys::Key>,
+    /// What the host is asked for when it has taken the first request.
+    pub(super) next: Option<(&'static str, serde_json::Value)>,
     pub(super) eof: bool,
     pub(super) wait: Duration,
 }
@@ -143,7 +145,7 @@ fn write(given: &mut Arguments) -> Result<ToolCall, String> {
     if text.is_empty() && key.is_none() && !eof {
         return Err(given.wrong("needs text, key or eof"));
     }
-    Ok(ToolCall::Write(WriteArguments { run, text, key, eof, wait }))
+    Ok(ToolCall::Write(WriteArguments { run, text, key, next: None, eof, wait }))
 }
 
 fn kill(given: &mut Arguments) -> Result<ToolCall, String> {

@@ -144,9 +144,7 @@ impl McpServer {
             }
             Work::Write(write) => {
                 let tty = self.runs.get(&write.run).is_none_or(|known| known.tty);
-                let mut requests = typed(write, tty);
-                let (method, params) = requests.pop().expect("there is always one");
-                requests.iter().for_each(|(method, params)| _ = self.host.ask(0, What::Nothing, method, params));
+                let (method, params) = typed(write, tty);
                 (What::Write, method, params)
             }
             Work::Kill { run, signal: Some(signal) } => {
@@ -207,7 +205,11 @@ impl McpServer {
             What::Output => self.on_chunks(key, answer, now),
             What::Write => {
                 let Some(call) = self.calls.get_mut(&key) else { return };
-                if let Work::Write(write) = &call.work {
+                if let Work::Write(write) = &mut call.work {
+                    if let Some((method, params)) = write.next.take() {
+                        self.host.ask(key, What::Write, method, &params);
+                        return;
+                    }
                     call.work = Work::Read(OutputReading::new(write.run, None, write.wait));
                     self.begin(key, now);
                 }
@@ -371,8 +373,9 @@ fn about(work: &Work) -> Option<u64> {
     }
 }
 
-/// The requests that type something for a run, which has a terminal or not.
-fn typed(write: &mut WriteArguments, tty: bool) -> Vec<(&'static str, Value)> {
+/// The request that types something for a run, which has a terminal or not. One that follows it, once the host has taken
+/// the first, is left in `write`.
+fn typed(write: &mut WriteArguments, tty: bool) -> (&'static str, Value) {
     let (run, mut text, mut eof, mut signal) = (write.run, std::mem::take(&mut write.text), write.eof, None);
     match write.key {
         None => {}
@@ -380,10 +383,13 @@ fn typed(write: &mut WriteArguments, tty: bool) -> Vec<(&'static str, Value)> {
         Some(Key { instead: Instead::Signal(name), .. }) => signal = Some(name),
         Some(_) => eof = true,
     }
-    let mut requests = Vec::new();
-    if signal.is_none() || eof || !text.is_empty() {
-        requests.push(("exec.write", json!({"run": run, "text": text, "eof": eof})));
+    let signals = signal.map(|signal| ("exec.signal", json!({"run": run, "signal": signal})));
+    let writes = ("exec.write", json!({"run": run, "text": text, "eof": eof}));
+    match signals {
+        Some(signals) if text.is_empty() && !eof => signals,
+        next => {
+            write.next = next;
+            writes
+        }
     }
-    requests.extend(signal.map(|signal| ("exec.signal", json!({"run": run, "signal": signal}))));
-    requests
 }

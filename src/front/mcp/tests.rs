@@ -338,7 +338,19 @@ fn keys_are_signals_where_there_is_no_terminal() {
     assert_eq!(typed(json!({"run": 2, "text": "y\n", "key": "ctrl-d"})), [write(2, "y\n", true)]);
     let signal = ("exec.signal".to_owned(), json!({"run": 2, "signal": "INT"}));
     assert_eq!(typed(json!({"run": 2, "key": "ctrl-c"})), std::slice::from_ref(&signal));
-    assert_eq!(typed(json!({"run": 2, "text": "y", "key": "ctrl-c"})), [write(2, "y", false), signal]);
+    let both = json!({"run": 2, "text": "y", "key": "ctrl-c"});
+    assert_eq!(typed(both.clone()), [write(2, "y", false)]);
+    scene.call("write", both.clone());
+    assert_eq!(scene.answer("exec.write", json!({})), write(2, "y", false).1);
+    assert_eq!(scene.answer("exec.signal", json!({})), signal.1);
+    assert_eq!(scene.asked()[0].0, "exec.output", "what it says to that is the result");
+    // The answer to the text counts, too.
+    scene.call("write", both);
+    let id = scene.asked()[0].2.clone();
+    scene.host(&json!({"id": id, "error": {"code": -32_000, "message": "too much input waits"}}));
+    let (text, is_error) = scene.result();
+    assert!(text.contains("too much input waits") && is_error, "{text}");
+    assert!(scene.asked().is_empty());
 }
 
 #[test]

@@ -253,3 +253,38 @@ fn an_agent_that_asks_faster_than_it_is_answered_is_held_back() {
     server.wait().expect("it ends");
     asking.join().expect("the writer ends");
 }
+
+#[test]
+fn what_was_asked_before_the_end_of_standard_input_is_answered() {
+    let host = Host::with(MIRROR);
+    let lines = |command: &str| {
+        let greeting = json!({"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x"}});
+        let call = json!({"name": "exec", "arguments": {"command": command}});
+        [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": greeting}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
+        ]
+        .map(|line| format!("{line}\n"))
+        .concat()
+    };
+    for (command, wanted, is_error) in [
+        ("echo marker", "marker", false),
+        ("sleep 1000", "standard input was closed before the call had a result", true),
+    ] {
+        let input = host.home.join("input");
+        fs::write(&input, lines(command)).expect("a file");
+        let output = programs::command(programs::rexec())
+            .arg("mcp")
+            .env("REXEC_SOCKET", host.socket())
+            .stdin(fs::File::open(&input).expect("a file"))
+            .output()
+            .expect("the program starts");
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stdout).expect("text");
+        let last: Value = serde_json::from_str(said.lines().last().expect("a line")).expect("JSON");
+        assert_eq!((&last["id"], &last["result"]["isError"]), (&json!(2), &json!(is_error)), "{said}");
+        assert!(last["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains(wanted)), "{said}");
+    }
+    host.wait_for("both ends", |journal| (journal.of_type("end").count() == 2).then_some(()));
+}
