@@ -5,8 +5,8 @@
 //! A command belongs to the innermost one whose directory it runs in. The first command in a git project makes one for
 //! the project; `session.create` makes others.
 //!
-//! Invariants: no two have the same directory, name or port; no name is an identifier or a directory; their number is
-//! bounded; the values of secret-named variables are in memory only, never in the text that is kept on the disk.
+//! Invariants: no two have the same directory, name or port; no name is an identifier or a directory; one in which
+//! something runs does not go by itself; their number is bounded; the values of secret-named variables are in memory only, never in the text that is kept on the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -234,14 +234,20 @@ impl Projects {
     }
 
     /// The one of a command in `dir`, whose git project's top is `top`. The first command of a project makes it. `None`
-    /// for a command outside of all of them.
-    pub fn of_run(&mut self, dir: &str, top: Option<&str>, now: &str) -> Option<ProjectId> {
+    /// for a command outside of all of them. Where there are too many, the oldest one goes in which nothing runs.
+    pub fn of_run(
+        &mut self,
+        dir: &str,
+        top: Option<&str>,
+        now: &str,
+        is_running: impl Fn(ProjectId) -> bool,
+    ) -> Option<ProjectId> {
         let top = top.map(plain);
         let top = top.as_deref();
         let inner = self.of_dir(dir).filter(|id| top.is_none_or(|top| self.all[id].dir.len() >= top.len()));
         let id = match (inner, top) {
             (Some(id), _) => id,
-            (None, Some(top)) => self.imply(top, now)?,
+            (None, Some(top)) => self.imply(top, now, is_running)?,
             (None, None) => return None,
         };
         if let Some(known) = self.all.get_mut(&id) {
@@ -254,11 +260,14 @@ impl Projects {
         Some(id)
     }
 
-    fn imply(&mut self, top: &str, now: &str) -> Option<ProjectId> {
+    fn imply(&mut self, top: &str, now: &str, is_running: impl Fn(ProjectId) -> bool) -> Option<ProjectId> {
         if self.all.len() >= limits::PROJECTS_MAX {
-            let idle = self.all.values().filter(|known| known.is_implied && !known.is_suspended);
-            let oldest = idle.min_by(|one, other| one.last_activity.cmp(&other.last_activity))?.id;
-            self.remove(oldest);
+            let mut oldest_first: Vec<&ProjectSession> =
+                self.all.values().filter(|known| known.is_implied && !known.is_suspended).collect();
+            oldest_first.sort_by(|one, other| one.last_activity.cmp(&other.last_activity));
+            // `last_activity` is when a command began, which may run yet.
+            let idle = oldest_first.iter().map(|known| known.id).find(|&id| !is_running(id))?;
+            self.remove(idle);
         }
         Some(self.insert(top, now, true))
     }
@@ -405,8 +414,13 @@ fn plain(dir: &str) -> String {
 
 /// Whether a project session may have this name. An identifier or a directory is none.
 fn is_project_name(name: &str) -> bool {
-    let is_id = name.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
-    is_name(name, limits::PROJECT_NAME_BYTES) && !is_id && !name.contains('/')
+    is_name(name, limits::PROJECT_NAME_BYTES) && !is_project_id(name) && !name.contains('/')
+}
+
+/// Whether this word has the form of an identifier.
+#[must_use]
+pub fn is_project_id(word: &str) -> bool {
+    word.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok())
 }
 
 /// The directory of a definition, if all of it is valid.

@@ -55,13 +55,18 @@ impl ProjectSessions {
     }
 
     /// The project session of a command in this directory, if it does not name another one.
-    pub(super) fn of_run(&mut self, command: &Command, dir: &[u8]) -> Option<ProjectId> {
+    pub(super) fn of_run(
+        &mut self,
+        command: &Command,
+        dir: &[u8],
+        is_running: impl Fn(ProjectId) -> bool,
+    ) -> Option<ProjectId> {
         if command.project.is_some() {
             return command.project;
         }
         let dir = std::str::from_utf8(dir).ok()?;
         let top = command.depth.and_then(|depth| Path::new(dir).ancestors().nth(depth.into()));
-        self.known.of_run(dir, top.and_then(Path::to_str), &now())
+        self.known.of_run(dir, top.and_then(Path::to_str), &now(), is_running)
     }
 
     /// The directory of a project session.
@@ -81,6 +86,12 @@ pub(super) fn commands(id: ProjectId, runs: &Runs, engine: &Engine) -> (Vec<JobI
     let is_running = |job: JobId| engine.job(job).is_some_and(|known| !Job::is_closed(known));
     let (running, over): (Vec<JobId>, Vec<JobId>) = own.partition(|&job| is_running(job));
     (running, over.into_iter().filter(|&job| runs.get(job).is_some_and(ActiveRun::has_left)).collect())
+}
+
+/// Whether a command of a project session runs, or has left something running.
+pub(super) fn is_in_use(id: ProjectId, runs: &Runs, engine: &Engine) -> bool {
+    let (running, over) = commands(id, runs, engine);
+    !running.is_empty() || !over.is_empty()
 }
 
 impl Host {

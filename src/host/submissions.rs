@@ -11,6 +11,7 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 use super::Host;
 use super::notices::{BUSY, RELAYED};
 use super::peers::Peers;
+use super::project_sessions::is_in_use;
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
 use crate::core::engine::JobId;
@@ -112,7 +113,8 @@ impl Host {
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
         self.projects.find_depth(&mut command);
-        let project = self.projects.of_run(&command, dir);
+        let is_running = |id| is_in_use(id, &self.runs, &self.engine);
+        let project = self.projects.of_run(&command, dir, is_running);
         self.keep_projects();
         self.spans.begin(job, &mut command, dir, project.and_then(|id| self.projects.dir_of(id)));
         self.record(job, &command, dir, None);

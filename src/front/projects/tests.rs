@@ -4,6 +4,11 @@ use super::*;
 
 const NOW: &str = "2026-05-21T09:42:18Z";
 
+/// Nothing runs.
+fn idle(_: ProjectId) -> bool {
+    false
+}
+
 /// What a host finds that has this change on its disk alone.
 fn kept(change: &[u8]) -> Projects {
     let change: serde_json::Value = serde_json::from_slice(change).unwrap();
@@ -20,15 +25,19 @@ fn defined(projects: &mut Projects, dir: &str, name: Option<&str>) -> Result<Pro
 #[test]
 fn a_command_is_in_the_innermost_one() {
     let mut projects = Projects::default();
-    assert_eq!(projects.of_run("/tmp", None, NOW), None, "no project");
-    let shop = projects.of_run("/srv/shop/src", Some("/srv/shop"), NOW).unwrap();
-    assert_eq!(projects.of_run("/srv/shop", Some("/srv/shop"), NOW), Some(shop));
-    let inner = projects.of_run("/srv/shop/vendor/lib", Some("/srv/shop/vendor/lib"), NOW).unwrap();
+    assert_eq!(projects.of_run("/tmp", None, NOW, idle), None, "no project");
+    let shop = projects.of_run("/srv/shop/src", Some("/srv/shop"), NOW, idle).unwrap();
+    assert_eq!(projects.of_run("/srv/shop", Some("/srv/shop"), NOW, idle), Some(shop));
+    let inner = projects.of_run("/srv/shop/vendor/lib", Some("/srv/shop/vendor/lib"), NOW, idle).unwrap();
     assert_ne!(inner, shop, "a project in a project");
-    assert_eq!(projects.of_run("/srv/shop2", None, NOW), None, "a name that begins alike");
+    assert_eq!(projects.of_run("/srv/shop2", None, NOW, idle), None, "a name that begins alike");
     let api = defined(&mut projects, "/srv/shop/api/", None).unwrap();
-    assert_eq!(projects.of_run("/srv/shop/api/src", Some("/srv/shop"), NOW), Some(api), "defined within a project");
-    let other = projects.of_run("/srv/ann/shop", Some("/srv/ann/shop"), NOW).unwrap();
+    assert_eq!(
+        projects.of_run("/srv/shop/api/src", Some("/srv/shop"), NOW, idle),
+        Some(api),
+        "defined within a project"
+    );
+    let other = projects.of_run("/srv/ann/shop", Some("/srv/ann/shop"), NOW, idle).unwrap();
     assert_eq!(projects.get(other).unwrap().name, "shop-2");
     for word in ["shop-2", "/srv/ann/shop", &other.name()] {
         assert_eq!(projects.find(word).map(|found| found.id), Some(other), "{word}");
@@ -38,9 +47,9 @@ fn a_command_is_in_the_innermost_one() {
 #[test]
 fn a_directory_may_be_written_in_several_ways() {
     let mut projects = Projects::default();
-    let implied = projects.of_run("/srv//shop/./src", Some("/srv//shop"), NOW).unwrap();
+    let implied = projects.of_run("/srv//shop/./src", Some("/srv//shop"), NOW, idle).unwrap();
     assert_eq!(projects.get(implied).unwrap().dir, "/srv/shop");
-    assert_eq!(projects.of_run("/srv/shop", Some("/srv/shop"), NOW), Some(implied));
+    assert_eq!(projects.of_run("/srv/shop", Some("/srv/shop"), NOW, idle), Some(implied));
     assert_eq!(defined(&mut projects, "/srv/./shop//", None), Ok(implied));
     assert!(matches!(defined(&mut projects, "//srv/shop/.", None), Err(ProjectError::Taken(id, _)) if id == implied));
     assert_eq!(projects.find("/srv//shop/").map(|found| found.id), Some(implied));
@@ -52,7 +61,7 @@ fn a_directory_may_be_written_in_several_ways() {
 #[test]
 fn definitions_are_checked_and_do_not_collide() {
     let mut projects = Projects::default();
-    let implied = projects.of_run("/a", Some("/a"), NOW).unwrap();
+    let implied = projects.of_run("/a", Some("/a"), NOW, idle).unwrap();
     assert_eq!(defined(&mut projects, "/a", Some("mine")), Ok(implied), "one that a command has made");
     assert!(matches!(defined(&mut projects, "/a", None), Err(ProjectError::Taken(id, _)) if id == implied));
     assert!(matches!(defined(&mut projects, "/b", Some("mine")), Err(ProjectError::Taken(..))));
@@ -94,12 +103,16 @@ fn secrets_are_not_kept_and_the_number_is_bounded() {
     let kept = again.get(id).unwrap();
     assert_eq!((kept.env.len(), kept.lost.as_slice()), (1, &["API_TOKEN".to_owned(), "DB".to_owned()][..]));
     assert!(!kept.is_suspended);
+    // Something has run there from the beginning.
+    let busy = projects.of_run("/first", Some("/first"), "000000", idle);
     for number in 0..2 * limits::PROJECTS_MAX {
         let dir = format!("/x/{number}");
-        assert!(projects.of_run(&dir, Some(&dir), &format!("{number:06}")).is_some());
+        assert!(projects.of_run(&dir, Some(&dir), &format!("{number:06}"), |id| Some(id) == busy).is_some());
     }
     assert_eq!(projects.iter().count(), limits::PROJECTS_MAX);
     assert!(projects.get(id).is_some(), "somebody has defined it");
+    assert!(projects.get(busy.unwrap()).is_some(), "something runs in it");
+    assert_eq!(projects.of_run("/new", Some("/new"), NOW, |_| true), None, "all are busy");
 }
 
 #[test]
@@ -152,7 +165,7 @@ fn the_disk_is_told_which_ones_are_forgotten() {
 fn every_name_follows_the_rule_wherever_it_comes_from() {
     let mut projects = Projects::default();
     let implied = |projects: &mut Projects, dir: &str| {
-        let id = projects.of_run(dir, Some(dir), NOW).unwrap();
+        let id = projects.of_run(dir, Some(dir), NOW, idle).unwrap();
         projects.get(id).unwrap().name.clone()
     };
     for (dir, expected) in [

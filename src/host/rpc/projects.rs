@@ -8,7 +8,7 @@ use crate::front::rpc::error::{BAD_PARAMS, RpcError};
 use crate::front::rpc::projects::ListedSession;
 use crate::front::rpc::start::StartParams;
 use crate::host::Host;
-use crate::host::project_sessions::{commands, now};
+use crate::host::project_sessions::{commands, is_in_use, now};
 use crate::host::runs::KillRequest;
 
 impl Host {
@@ -100,7 +100,8 @@ impl Host {
             Some(id) => id,
             // A client that knows the top of its project need not define it.
             None if word.starts_with('/') => {
-                known.of_run(word, Some(word), &now()).ok_or_else(|| RpcError::no_such_session(word))?
+                let is_running = |id| is_in_use(id, &self.runs, &self.engine);
+                known.of_run(word, Some(word), &now(), is_running).ok_or_else(|| RpcError::no_such_session(word))?
             }
             None => return Err(RpcError::no_such_session(word)),
         };
