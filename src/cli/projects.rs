@@ -1,16 +1,18 @@
 //! `rexec projects`: the project sessions, each in a line of its own. They are paused, resumed and ended as a whole.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lexopt::prelude::Long;
 use rexec_sh::protocol::notice::Notice;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{self, Column};
-use super::host_calls::HostCalls;
+use super::host_calls::{CallError, HostCalls};
 use super::look::Look;
+use super::quoted;
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use crate::front::projects::is_project_id;
 use crate::front::rpc::params::NoParams;
 use crate::front::rpc::projects::SessionParams;
 use crate::limits;
@@ -30,8 +32,9 @@ program can define others (rexec help protocol). Each has one line: its name,
 its state, its commands that run or left something running, its ports, and its
 directory. Definitions are kept for the next host.
 
-PROJECT is a name, or a directory with a slash. Commands that come into a
-paused project wait until it is resumed; those of a sandboxed agent do not.
+PROJECT is a name, an identifier (p1), or a directory with a slash. A word
+that may mean several is refused. Commands that come into a paused project
+wait until it is resumed; those of a sandboxed agent do not.
 ",
     options: &[
         VerbOption::taking("pause", "PROJECT", Values::Nothing, "pause its commands, also those that come"),
@@ -39,7 +42,7 @@ paused project wait until it is resumed; those of a sandboxed agent do not.
         VerbOption::taking("end", "PROJECT", Values::Nothing, "end its commands, and forget the project session"),
         JSON,
     ],
-    codes: &[(1, "there is no such project"), NO_HOST],
+    codes: &[(1, "there is no such project, or there are several"), NO_HOST],
     examples: &["rexec projects", "rexec projects --pause shop", "rexec log --cwd ~/shop"],
     run: |parser| {
         let (mut asked, mut is_json) = (None, false);
@@ -106,12 +109,18 @@ struct EndedCommands {
     ended: Vec<u64>,
 }
 
-fn list(is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
+/// All that the host has.
+fn all(calls: &mut HostCalls) -> Result<Vec<ProjectLine>, CallError> {
     #[derive(Deserialize)]
     struct All {
         sessions: Vec<ProjectLine>,
     }
     let All { sessions } = calls.call("session.list", &NoParams {})?;
+    Ok(sessions)
+}
+
+fn list(is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
+    let sessions = all(calls)?;
     super::with_output(|out| {
         if is_json {
             return super::put_json(sessions.iter(), out);
@@ -123,20 +132,55 @@ fn list(is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
 
 /// Pauses, resumes or ends one.
 fn change(method: &str, project: &str, is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
-    let path = Path::new(project);
-    let is_path = project.contains('/') || project == ".";
-    let dir = if is_path { path.canonicalize().ok() } else { None };
-    let session = dir.as_ref().and_then(|dir| dir.to_str()).unwrap_or(project).to_owned();
-    let shown = escape_line(&session, limits::PROJECT_NAME_BYTES);
-    let params = SessionParams { session };
+    let known = all(calls)?;
+    let meant = meant(project, &known)?;
+    let params = SessionParams { session: meant.session.clone() };
     if method == "session.destroy" {
         let done: EndedCommands = calls.call(method, &params)?;
-        return say(&done, &format!("{shown}: {}\n", told(&done.ended, "ended")), is_json);
+        return say(&done, &format!("{}: {}\n", shown(&meant.name), told(&done.ended, "ended")), is_json);
     }
     let done: ProjectLine = calls.call(method, &params)?;
     let word = if method == "session.suspend" { "paused" } else { "resumed" };
-    let name = escape_line(&done.name, limits::PROJECT_NAME_BYTES);
-    say(&done, &format!("{name}: {}\n", told(&done.commands(), word)), is_json)
+    say(&done, &format!("{}: {}\n", shown(&done.name), told(&done.commands(), word)), is_json)
+}
+
+/// A project's name, which an older host may have taken from any directory.
+fn shown(name: &str) -> String {
+    escape_line(name, limits::PROJECT_NAME_BYTES)
+}
+
+/// The project that a person means by its identifier, name or directory. A word that may mean several means none.
+fn meant<'a>(project: &str, known: &'a [ProjectLine]) -> Result<&'a ProjectLine, Notice> {
+    let is_path = project.contains('/') || project == ".";
+    // The file system is asked only where the text is that of no directory: one may be on a server that does not answer.
+    let spelled = if is_path { std::path::absolute(project).ok() } else { None };
+    let is_known = |dir: &PathBuf| known.iter().any(|line| Path::new(&line.dir) == dir);
+    let dir = spelled.map(|dir| if is_known(&dir) { dir } else { dir.canonicalize().unwrap_or(dir) });
+    // A directory may be called like an identifier.
+    let is_called = |line: &ProjectLine| {
+        is_project_id(project) && Path::new(&line.dir).file_name().is_some_and(|name| name == project)
+    };
+    let is_meant = |line: &&ProjectLine| {
+        line.session == project
+            || line.name == project
+            || line.dir == project
+            || dir.as_deref() == Some(Path::new(&line.dir))
+            || is_called(line)
+    };
+    let found: Vec<&ProjectLine> = known.iter().filter(is_meant).collect();
+    match found[..] {
+        [only] => Ok(only),
+        [] => {
+            let problem = format!("there is no project {}", quoted(project));
+            Err(Notice::failed(problem, "rexec projects shows their names and directories"))
+        }
+        _ => {
+            let them = found.iter().map(|line| format!("{} {} in {}", line.session, line.name, line.dir));
+            let them = them.collect::<Vec<_>>().join(", ");
+            let problem = format!("{} may mean several projects: {them}", quoted(project));
+            Err(Notice::failed(problem, "give the directory of one of them"))
+        }
+    }
 }
 
 fn say(answer: &impl Serialize, text: &str, is_json: bool) -> Result<u8, Notice> {

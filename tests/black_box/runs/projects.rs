@@ -285,8 +285,36 @@ fn a_person_lists_pauses_resumes_and_ends_projects() {
     assert_eq!((&listed["state"], &listed["runs"]), (&json!("suspended"), &json!([run])));
     assert_eq!(rexec(&["projects", "--resume", &shop]).out, format!("shop: 1 command resumed #{run}\n"));
     let nowhere = rexec(&["projects", "--end", "nowhere"]);
-    assert_eq!((nowhere.code, nowhere.err.contains("there is no session")), (1, true), "{}", nowhere.err);
+    assert_eq!((nowhere.code, nowhere.err.contains("there is no project")), (1, true), "{}", nowhere.err);
     assert_eq!(rexec(&["projects", "--pause", "a", "--end", "b"]).code, 2);
     assert_eq!(rexec(&["projects", "--end", "shop"]).out, format!("shop: 1 command ended #{run}\n"));
     assert_eq!(client.result("exec.wait", &json!({"run": run, "for": "exit"}))["met"], "exit");
+}
+
+/// A directory may be called like the identifier of another project.
+#[test]
+fn a_word_that_may_mean_two_projects_ends_neither() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::of(&host);
+    let shop = project(&host, "shop");
+    let other = project(&host, "p1");
+    let sleeps = |dir: &str| json!({"command": "sleep 1000", "dir": dir, "background": true});
+    let first = client.result("exec.start", &sleeps(&shop))["run"].clone();
+    let second = client.result("exec.start", &sleeps(&other))["run"].clone();
+    assert_eq!((&client.session("shop")["session"], &client.session("p1-2")["session"]), (&json!("p1"), &json!("p2")));
+    for verb in ["--end", "--pause", "--resume"] {
+        let said = live::rexec(&host, &["projects", verb, "p1"]);
+        let expected = format!(
+            "rexec: `p1` may mean several projects: p1 shop in {shop}, p2 p1-2 in {other}\nhint: give the directory"
+        );
+        assert!(said.code == 1 && said.err.starts_with(&expected), "{verb}: {}", said.err);
+    }
+    assert_eq!((&client.session("shop")["runs"], &client.session("p1-2")["runs"]), (&json!([first]), &json!([second])));
+    let ended = live::rexec(&host, &["projects", "--end", &other]);
+    assert_eq!(ended.out, format!("p1-2: 1 command ended #{second}\n"), "{}", ended.err);
+    // The directory is known no more, so the identifier means one project.
+    let ended = live::rexec(&host, &["projects", "--end", "p1"]);
+    assert_eq!(ended.out, format!("shop: 1 command ended #{first}\n"), "{}", ended.err);
+    let none = live::rexec(&host, &["projects", "--end", "nowhere"]);
+    assert!(none.code == 1 && none.err.contains("there is no project `nowhere`\nhint: "), "{}", none.err);
 }
