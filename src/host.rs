@@ -325,6 +325,7 @@ impl Host {
             self.runs.jobs().for_each(|job| turn.touch(job));
         }
         self.runs.tick_timeouts(engine, turn.now);
+        self.runs.tick_stops(turn.now);
         self.rpc.tick(turn);
         closer::tick(turn.now);
         self.door.tick(turn, &mut self.screen);

@@ -119,6 +119,11 @@ pub const DRAIN_BYTES: usize = 1 << 20;
 /// From SIGTERM to SIGKILL when the caller or the host is gone, or a timeout is over. Agents kill with SIGKILL only and
 /// wait for no clean end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
+/// When the shim of a continued shell is not stopped yet, it is looked at again after this; each time after twice the time
+/// before …
+pub const STOPPED_SHIM_LOOK: Duration = Duration::from_millis(5);
+/// … up to this. By then it goes on, or was never stopped.
+pub const STOPPED_SHIM_LOOK_MAX: Duration = Duration::from_secs(4);
 /// For callers that kill their shell's process group: from the end of the output to that kill. Codex itself waits 27 to
 /// 36 ms after the shell's exit, and 76 to 88 ms when a process holds the streams. Processes that want to leave the
 /// group do so in this time.

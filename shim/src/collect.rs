@@ -119,7 +119,7 @@ impl StandardStreams {
             relayed,
             on_demand,
             background: foreground.is_some_and(|group| group != sys::own_group()),
-            leader: foreground.is_some() && sys::is_session_leader(),
+            leader: if foreground.is_some() { sys::is_session_leader() } else { sys::is_in_leaders_group() },
             stdin: self.status[0].is_some(),
             stdout: self.status[1].is_some(),
             stderr: self.status[2].is_some(),

@@ -48,6 +48,8 @@ pub const PLAN_ON_DEMAND: u16 = 1024;
 pub const PLAN_DETACHED: u16 = 2048;
 /// Plan bit: the command has no controlling terminal if there is something in its standard input when it begins.
 pub const PLAN_UNLESS_FED: u16 = 4096;
+/// Plan bit: the caller's process group is orphaned: SIGTSTP, SIGTTIN and SIGTTOU stop none of its members (setpgid(2)).
+pub const PLAN_ORPHANED: u16 = 8192;
 /// Size of an encoded plan, bytes: the bits, then the grace in milliseconds, both little-endian.
 pub const PLAN_BYTES: usize = 6;
 
@@ -215,6 +217,8 @@ pub enum GuardReport {
     Unpaused,
     /// The shell was stopped by this signal, on a relayed terminal.
     ShellStopped { signal: Signal },
+    /// The shell of a relayed terminal goes on after a stop.
+    ShellContinued,
     /// The command has read what was typed, on a terminal that is relayed on demand.
     KeysRead,
     /// The command does not ask for keys any more. The next process that does will be stopped again.
@@ -242,6 +246,7 @@ impl GuardReport {
             Self::Unkillable { pid, program } => (8, 0, pid.number(), 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
             Self::Unpaused => (18, 0, 0, 0, Program::default()),
+            Self::ShellContinued => (21, 0, 0, 0, Program::default()),
             Self::Detached => (19, 0, 0, 0, Program::default()),
             Self::Fed => (20, 0, 0, 0, Program::default()),
             Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
@@ -300,6 +305,7 @@ impl GuardReport {
             8 => Self::Unkillable { pid: Pid::new(number), program },
             9 => Self::PipeBroken,
             18 => Self::Unpaused,
+            21 => Self::ShellContinued,
             19 => Self::Detached,
             20 => Self::Fed,
             11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
@@ -350,6 +356,7 @@ mod tests {
             GuardReport::Unkillable { pid: Pid::new(i32::MAX), program },
             GuardReport::PipeBroken,
             GuardReport::Unpaused,
+            GuardReport::ShellContinued,
             GuardReport::Detached,
             GuardReport::Fed,
             GuardReport::ShellStopped { signal: process::Signal::new(20) },

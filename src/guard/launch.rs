@@ -60,6 +60,8 @@ pub(super) enum ShellPlace {
     Background,
     /// In the foreground process group of this terminal, which controls the guard's session.
     Foreground(RawFd),
+    /// As the leader of a session of its own, without a controlling terminal.
+    OwnSession,
     /// As the leader of a session of its own. This terminal, which must control no session, becomes its controlling
     /// terminal.
     SessionLeader(RawFd),
@@ -184,6 +186,7 @@ impl<'a> Launch<'a> {
                     // The guard ignores SIGTTOU, and so does its child so far.
                     libc::tcsetpgrp(terminal, libc::getpid());
                 }
+                ShellPlace::OwnSession => _ = libc::setsid(),
                 ShellPlace::SessionLeader(terminal) => {
                     libc::setsid();
                     libc::ioctl(terminal, libc::TIOCSCTTY, 0);

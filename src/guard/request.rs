@@ -109,7 +109,7 @@ impl ReceivedRun {
             caller: terminal.and_then(|terminal| SavedTerminal::with_modes_of(terminal, slave)),
         });
         let baseline = raised.as_ref().unwrap_or(baseline);
-        let launch = prepare(&run, self.plan, &descriptors, baseline, control, slave);
+        let mut launch = prepare(&run, self.plan, &descriptors, baseline, control, slave);
         let mut early = EarlyOrders { control, bytes: self.rest, kept: Vec::new() };
         early.take(&run)?;
         let late_input = self.plan.has(control::PLAN_UNLESS_FED).then(|| descriptors.stdin.take()).flatten();
@@ -119,6 +119,10 @@ impl ReceivedRun {
         if is_detached {
             // Its SIGHUP is for the guard's own group, which ignores it.
             pty::give_up(slave);
+            if self.plan.has(control::PLAN_ORPHANED) {
+                // The shell's process group is then orphaned, as its caller's is.
+                launch.begin_at(ShellPlace::OwnSession);
+            }
             begun.extend(GuardReport::Detached.encode());
         }
         sys::write(control, &begun).map_err(|_| NotStarted::HostGone)?;

@@ -10,7 +10,7 @@ use super::asker::{self, Want};
 use super::control::GuardReport;
 use super::foreground::{Asking, StoppedGroup};
 use super::supervisor::Supervisor;
-use crate::sys::kill::{TTIN, TTOU};
+use crate::sys::kill::{self, CONT, TSTP, TTIN, TTOU};
 use crate::sys::process;
 use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
@@ -31,6 +31,10 @@ impl Supervisor {
             }
             return;
         }
+        if signal == TSTP && tree::process(pid).is_some_and(|process| self.is_immune(&process)) {
+            let _ = kill::process(pid, CONT);
+            return;
+        }
         // Another stop signal was sent by somebody, and that sender will also continue the process.
         if !matches!(signal, TTIN | TTOU) {
             return;
@@ -42,6 +46,18 @@ impl Supervisor {
         } else if self.foreground.has_terminal() && !self.foreground.knows(group) {
             self.on_group_stopped(group, signal == TTIN, &members_of(group));
         }
+    }
+
+    /// A child goes on after a stop.
+    pub(super) fn on_continued(&self, pid: Pid) {
+        if self.relayed.is_some() && Some(pid) == self.shell {
+            self.report(&[GuardReport::ShellContinued]);
+        }
+    }
+
+    /// Whether a process is in the shell's process group and SIGTSTP would not have stopped that in its caller's place.
+    fn is_immune(&self, process: &Process) -> bool {
+        self.is_orphaned && process.group == self.group
     }
 
     /// Notes which process asked for a terminal that is relayed on demand.
@@ -79,6 +95,10 @@ impl Supervisor {
         self.report(elsewhere.as_slice());
         let guard = process::pid();
         let below: Vec<_> = tree::descendants(guard).into_iter().filter(is_at_run_terminal).collect();
+        let is_stopped_by_key = |process: &&Process| process.is_stopped && process.stop_signal == Some(TSTP);
+        for process in below.iter().filter(is_stopped_by_key).filter(|process| self.is_immune(process)) {
+            let _ = kill::process(process.pid, CONT);
+        }
         let stopped = below.iter().filter(|process| process.is_stopped && process.parent != guard);
         for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
             let members: Vec<_> = below.iter().filter(|process| process.group == group).copied().collect();

@@ -62,6 +62,8 @@ pub(super) struct Supervisor {
     endless: EndlessReaders,
     /// The command's standard input, and until when it is watched for something to come into it.
     late_input: Option<(OwnedFd, Instant)>,
+    /// The caller's process group is orphaned.
+    pub(super) is_orphaned: bool,
     /// The guard may serve another command after this one.
     is_reusable: bool,
 }
@@ -100,6 +102,7 @@ impl Supervisor {
             demand: plan.has(control::PLAN_ON_DEMAND).then(Demand::default),
             endless: EndlessReaders::default(),
             late_input: None,
+            is_orphaned: plan.has(control::PLAN_ORPHANED),
             is_reusable: !plan.has(control::PLAN_RELAYED | control::PLAN_LEADER | control::PLAN_ON_DEMAND),
         }
     }
@@ -231,6 +234,7 @@ impl Supervisor {
                 ChildEvent::None => break true,
                 ChildEvent::NoChildren => break false,
                 ChildEvent::Stopped { pid, signal } => self.on_stopped(pid, signal),
+                ChildEvent::Continued { pid } => self.on_continued(pid),
                 ChildEvent::Ended { pid, exit } if Some(pid) == self.shell => {
                     shell_end = Some(exit);
                     self.shell = None;

@@ -140,6 +140,11 @@ impl Peer {
         event.readable || !self.out.is_empty()
     }
 
+    /// Whether it is a shim.
+    pub(super) fn is_shim(&self) -> bool {
+        matches!(self.protocol, Protocol::Shim(_))
+    }
+
     /// Whether it speaks JSON-RPC.
     pub(super) fn is_rpc(&self) -> bool {
         matches!(self.protocol, Protocol::Rpc(_))

@@ -29,6 +29,7 @@ use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::poller::Ready;
 use crate::io::port::Port;
 use crate::limits;
+use crate::sys::confinement::ConnectedProcess;
 use crate::sys::{caller_descriptor, process, socket};
 
 /// All connections.
@@ -345,6 +346,12 @@ impl Peers {
             peer.told_in_place.push(event);
             self.roomy.insert(id);
         }
+    }
+
+    /// The process of a shim, as long as it lives.
+    pub(super) fn shim_process(&self, id: PeerId) -> Option<ConnectedProcess> {
+        let peer = self.all.get(&id).filter(|peer| peer.is_shim())?;
+        ConnectedProcess::of(peer.port.fd(), peer.pid, peer.accepted).ok()
     }
 
     /// Gives the caller's terminal these modes at the end. Returns `false` when the peer is gone.

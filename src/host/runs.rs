@@ -11,6 +11,7 @@
 //! | `runs/pauses.rs` | pauses, resumes and signals commands for people |
 //! | `runs/input.rs` | passes on what programs write to the inputs of their commands |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
+//! | `runs/stops.rs` | stops and continues shims with their commands |
 //! | `runs/listing.rs` | lists what runs |
 //!
 //! Processes that an ended command left behind may go on writing. The host reads that and drops it, so that they
@@ -25,6 +26,7 @@ mod orphans;
 mod pauses;
 mod ports;
 mod reports;
+mod stops;
 mod streams;
 
 pub(super) use answers::{AnswerOver, NoAnswer};
@@ -32,6 +34,7 @@ pub(super) use input::{INPUT_PIECE_BYTES, InputState};
 pub(super) use kills::KillRequest;
 pub(super) use ports::InUse;
 use ports::PortBook;
+use stops::ShimsToContinue;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -80,6 +83,7 @@ pub(super) struct Runs {
     /// When it was last looked for the holder of a port.
     sought_holder: Option<Instant>,
     port_book: PortBook,
+    to_continue: ShimsToContinue,
     /// The processes that were there before the host.
     kin: Kin,
 }
@@ -101,6 +105,7 @@ impl Runs {
             prompts,
             sought_holder: None,
             port_book: PortBook::default(),
+            to_continue: ShimsToContinue::default(),
             kin: Kin::now(),
         }
     }
@@ -167,7 +172,8 @@ impl Runs {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let timed = [&self.endings, &self.answers, &self.timeouts];
         let owing = self.owing.iter().filter_map(|job| self.all.get(job)?.owing_deadline());
-        timed.into_iter().filter_map(|times| Some(times.first()?.0)).chain(owing).min()
+        let timed = timed.into_iter().filter_map(|times| Some(times.first()?.0));
+        timed.chain(owing).chain(self.to_continue.deadline()).min()
     }
 
     /// Ends commands whose time limit is over.

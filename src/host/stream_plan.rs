@@ -13,7 +13,7 @@ use rexec_sh::protocol::wire::{self, Stdio};
 use crate::core::entry::{Stream, Streams};
 use crate::guard::control::{
     self, PLAN_DEFAULTS, PLAN_DETACHED, PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_FOREGROUND, PLAN_IN_TTY, PLAN_KILL_GROUP,
-    PLAN_LEADER, PLAN_LIVE, PLAN_ON_DEMAND, PLAN_OUT_PIPE, PLAN_RELAYED, PLAN_UNLESS_FED,
+    PLAN_LEADER, PLAN_LIVE, PLAN_ON_DEMAND, PLAN_ORPHANED, PLAN_OUT_PIPE, PLAN_RELAYED, PLAN_UNLESS_FED,
 };
 
 /// Whether a command finds a controlling terminal, at which its programs can ask a person.
@@ -110,6 +110,7 @@ impl StreamPlan {
             | bit(begins_in_foreground, PLAN_FOREGROUND)
             | bit(begins_in_foreground && self.stdio.leader, PLAN_LEADER)
             | bit(relayed && self.stdio.on_demand, PLAN_ON_DEMAND)
+            | bit(!relayed && self.stdio.leader, PLAN_ORPHANED)
             | bit(self.controlling == Controlling::Withheld, PLAN_DETACHED)
             | bit(self.controlling == Controlling::UnlessFed, PLAN_UNLESS_FED)
     }
@@ -235,12 +236,21 @@ mod tests {
         let bits = |stdio| StreamPlan::of(stdio, Tty::Auto, false).bits();
         assert_eq!(bits(relayed), PLAN_IN_TTY | PLAN_RELAYED | PLAN_FOREGROUND | PLAN_LEADER);
         assert_eq!(bits(Stdio { background: true, ..relayed }), PLAN_IN_TTY | PLAN_RELAYED);
-        assert_eq!(StreamPlan::of(relayed, Tty::Never, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        let never = StreamPlan::of(relayed, Tty::Never, false).bits();
+        assert_eq!(never, PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_ORPHANED);
         let on_demand = Stdio { stdin_tty: false, relayed: false, on_demand: true, ..relayed };
         assert_eq!(bits(on_demand), PLAN_RELAYED | PLAN_ON_DEMAND);
         let typed = Stdio { stdin_tty: true, ..same };
         assert_eq!(bits(typed), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT, "it travels as it is");
         assert_eq!(bits(Stdio { background: true, ..typed }), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_IN_TTY);
+    }
+
+    #[test]
+    fn a_caller_in_its_sessions_first_group_has_an_orphaned_one() {
+        let leads =
+            |stdio| StreamPlan::of(Stdio { leader: true, ..stdio }, Tty::Auto, false).bits() & PLAN_ORPHANED != 0;
+        assert!(leads(OPEN));
+        assert!(!leads(Stdio { relayed: true, ..OPEN }), "that one's shell leads a session itself");
     }
 
     #[test]

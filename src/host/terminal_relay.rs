@@ -64,6 +64,7 @@ impl LentTerminal {
             is_on_demand: stdio.on_demand,
             resuming: u32::from(!stdio.background && !stdio.on_demand),
             is_returned: false,
+            is_stopped: false,
             keys: Outlet::default(),
             unread: 0,
             known_modes: self.lent,
@@ -87,6 +88,8 @@ pub(super) struct TerminalRelay {
     pub(super) resuming: u32,
     /// The command has given its terminal back and has not asked again.
     pub(super) is_returned: bool,
+    /// The shell was stopped, and the caller was told to stop with it.
+    pub(super) is_stopped: bool,
     /// Keys on their way to the run's terminal.
     pub(super) keys: Outlet,
     /// Bytes that were written to the terminal on demand and are not known to be read.

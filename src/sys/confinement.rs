@@ -21,11 +21,11 @@ use nix::fcntl::OFlag;
 use nix::libc;
 use nix::sys::stat::Mode;
 
-use self::pin::{lives, pin_by_number, pin_of_peer};
+use self::pin::lives;
 use self::snapshot::{Confinement, directory, is_ending, link};
 use rexec_sh::protocol::process::Pid;
 
-pub use self::pin::Moment;
+pub use self::pin::{ConnectedProcess, Moment};
 
 /// Why a caller is not equal, in a few words for a person.
 pub type Difference = &'static str;
@@ -128,12 +128,7 @@ impl HostConfinement {
         if pid.number() <= 0 {
             return Err(Doubt::Differs(ELSEWHERE));
         }
-        let pin = match pin_of_peer(socket) {
-            // Older than Linux 6.5.
-            Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => pin_by_number(pid, accepted),
-            pin => pin,
-        };
-        let pin = pin.map_err(|error| Doubt::of(&error, GONE))?;
+        let pin = pin::of_peer(socket, pid, accepted).map_err(|error| Doubt::of(&error, GONE))?;
         let seen = self.examine(pid, purpose);
         // Only if the process still lives has its number been its own all the time.
         if !lives(&pin) {

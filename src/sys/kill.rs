@@ -11,6 +11,8 @@ use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 pub const CONT: Signal = named(libc::SIGCONT);
 /// SIGSTOP.
 pub const STOP: Signal = named(libc::SIGSTOP);
+/// SIGTSTP.
+pub const TSTP: Signal = named(libc::SIGTSTP);
 /// SIGTTIN.
 pub const TTIN: Signal = named(libc::SIGTTIN);
 /// SIGTTOU.
@@ -57,6 +59,12 @@ pub struct Pidfd(OwnedFd);
 impl AsFd for Pidfd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Pidfd {
+    fn from(fd: OwnedFd) -> Self {
+        Self(fd)
     }
 }
 

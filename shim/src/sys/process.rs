@@ -57,6 +57,14 @@ pub(crate) fn is_session_leader() -> bool {
     unsafe { libc::getsid(0) == libc::getpid() }
 }
 
+/// Whether this process is in the process group of its session's leader.
+pub(crate) fn is_in_leaders_group() -> bool {
+    // SAFETY: neither call has preconditions.
+    let (session, group) = unsafe { (libc::getsid(0), libc::getpgrp()) };
+    // 0 stands for every leader outside of this PID namespace.
+    session != 0 && session == group
+}
+
 /// The parent. Its number is 0 when it is outside of this PID namespace.
 pub(crate) fn parent() -> Pid {
     // SAFETY: getppid has no preconditions.

@@ -39,7 +39,9 @@ impl Runs {
                 if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
                     relay.resuming += 1;
                     relay.is_returned &= !foreground;
+                    relay.is_stopped = false;
                 }
+                self.to_continue.remove(job);
                 self.order(job, Order::Resume { foreground }, turn.now);
             }
             TerminalEvent::Hangup => {

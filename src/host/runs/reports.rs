@@ -9,7 +9,6 @@ use crate::host::peers::Peers;
 use crate::host::recorder_link::RecorderLink;
 use crate::host::screen::Screen;
 use crate::host::start_errors;
-use crate::host::terminal_relay::RelayEvent;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use crate::io::port::ReadOutcome;
@@ -110,8 +109,9 @@ impl Runs {
             }
             GuardReport::ShellStopped { signal } => {
                 self.drain_streams(job, turn, engine);
-                self.tell_in_place(job, RelayEvent::Stopped(signal), peers);
+                self.on_shell_stopped(job, signal, peers, turn.now);
             }
+            GuardReport::ShellContinued => self.on_shell_continued(job, peers, turn.now),
             GuardReport::KeysRead => self.on_keys_read(job, peers),
             GuardReport::InForeground => self.on_in_foreground(job, turn, peers),
             GuardReport::TerminalReturned => {
@@ -143,6 +143,8 @@ impl Runs {
     }
 
     fn on_exited(&mut self, job: JobId, exit: Exit, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+        // One that was killed while it was stopped has left its shim stopped.
+        self.on_shell_continued(job, peers, turn.now);
         let is_stopping = engine.job(job).is_none_or(Job::is_stopping);
         if exit != Exit::Code(0) && !is_stopping {
             // What it wrote last may say why it failed.

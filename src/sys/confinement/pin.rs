@@ -10,7 +10,9 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::super::check;
+use super::super::kill::{CONT, Pidfd};
 use super::super::stat::StatLine;
+use super::super::tree;
 use rexec_sh::protocol::process::Pid;
 
 /// A point in time, in clock ticks since boot, as /proc counts the starts of processes.
@@ -32,8 +34,44 @@ impl Moment {
     }
 }
 
+/// A descriptor for the process that called connect(2), which had this number when the connection was accepted.
+pub(super) fn of_peer(socket: &impl AsFd, pid: Pid, accepted: Moment) -> io::Result<OwnedFd> {
+    match pin_of_peer(socket) {
+        // Older than Linux 6.5.
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => pin_by_number(pid, accepted),
+        pin => pin,
+    }
+}
+
+/// A process that called connect(2).
+#[derive(Debug)]
+pub struct ConnectedProcess {
+    pin: Pidfd,
+    pid: Pid,
+}
+
+impl ConnectedProcess {
+    /// The one behind a connection, which had this number when the connection was accepted.
+    ///
+    /// # Errors
+    /// When it has ended, and when no descriptor is left.
+    pub fn of(socket: &impl AsFd, pid: Pid, accepted: Moment) -> io::Result<Self> {
+        Ok(Self { pin: of_peer(socket, pid, accepted)?.into(), pid })
+    }
+
+    /// Continues it if it is stopped. Returns true if it was, or has ended.
+    #[must_use]
+    pub fn continue_if_stopped(&self) -> bool {
+        let is_stopped = tree::process(self.pid).is_none_or(|process| process.is_stopped);
+        if is_stopped {
+            self.pin.send(CONT);
+        }
+        is_stopped
+    }
+}
+
 /// A descriptor for the process that called connect(2).
-pub(super) fn pin_of_peer(socket: &impl AsFd) -> io::Result<OwnedFd> {
+fn pin_of_peer(socket: &impl AsFd) -> io::Result<OwnedFd> {
     const SO_PEERPIDFD: libc::c_int = 77;
     let (mut fd, mut size): (libc::c_int, libc::socklen_t) = (-1, 4);
     let socket = socket.as_fd().as_raw_fd();

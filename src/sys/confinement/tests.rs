@@ -1,5 +1,6 @@
 //! Whether callers are told apart from the host, with real processes.
 
+use super::pin::pin_by_number;
 use super::pin::tests::sleeper;
 use super::snapshot::{LINES, NAMESPACES, NO_NEW_PRIVS, lines};
 use super::*;

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::prompts::{HANG, UNANSWERED, describe, notes};
 use crate::support::call::{Call, Outcome, Target};
-use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::host::{Host, MIRROR, PLAIN, Setup};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
@@ -166,5 +166,35 @@ fn prompts_of_several_runs_do_not_meet() {
     let printed = printing.finish(HANG).expect("it ends");
     let expected: String = (1..=lines).map(|n| format!("{n}\n")).collect();
     assert_eq!((printed.code(), printed.out(), printed.err()), (0, expected, String::new()));
+    host.finish();
+}
+
+/// The group of a caller that leads its session, or is in its leader's group, is orphaned: only SIGSTOP stops it.
+#[test]
+fn the_signals_of_keys_stop_nothing_in_an_orphaned_group() {
+    if !programs::has("setsid") {
+        return;
+    }
+    let commands = [
+        "kill -TSTP $$; echo after",
+        "kill -TTIN $$; kill -TTOU $$; echo after",
+        "sh -c 'kill -TSTP $$; echo below'; echo $? after",
+        "sleep 0.1 & kill -TSTP $!; wait; echo after",
+        "(until grep -q ') T' /proc/$$/stat; do :; done; kill -CONT $$) & kill -STOP $$; echo after",
+        "set -m; sleep 1000 & kill -TSTP $!; until grep -q ') T' /proc/$!/stat; do :; done; echo a job stops; kill -KILL $!",
+    ];
+    let host = Host::with(MIRROR);
+    for starts in ["exec setsid -w $SH -c \"$COMMAND\"", "setsid -w sh -c '$SH -c \"$COMMAND\"; exit $?'"] {
+        for command in commands {
+            let seen = [Target::Real, Target::Shim(&host.socket())].map(|target| {
+                let shell = format!("SH={}", target.program("bash").display());
+                let call = host.call(starts).env(&shell).env(&format!("COMMAND={command}")).env("REXEC_INSIDE=");
+                let call = call.env(&format!("REXEC_SOCKET={}", host.socket().display()));
+                let mut calling = call.start(Target::Real).expect("it starts");
+                calling.finish(HANG).unwrap_or_else(|| panic!("{command} hangs: {:#?}", host.tree()))
+            });
+            assert_eq!((seen[0].code(), seen[0].out()), (seen[1].code(), seen[1].out()), "{starts} {command}");
+        }
+    }
     host.finish();
 }

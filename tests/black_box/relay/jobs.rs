@@ -118,6 +118,18 @@ const LEADERS: &[Interaction] = &[
         ..PLAIN
     },
     Interaction {
+        name: "stopped, and continued from inside",
+        script: "(until grep -q ') T' /proc/$$/stat; do :; done; kill -CONT $$) & kill -STOP $$; echo o\"\"n",
+        steps: &[Sees("on")],
+        ..PLAIN
+    },
+    Interaction {
+        name: "stopped, and killed from inside",
+        script: "(until grep -q ') T' /proc/$$/stat; do :; done; kill -KILL $$) & kill -STOP $$",
+        ends: Ended::Signal(9),
+        ..PLAIN
+    },
+    Interaction {
         name: "a job of its own that reads in the background, and is ended by the session's end",
         script: "set -m; cat & until grep -q ') T' /proc/$!/stat; do :; done; echo stopped; kill -KILL $$",
         steps: &[Sees("stopped")],

@@ -28,7 +28,8 @@ pub struct Stdio {
     pub relayed: bool,
     /// Descriptor 0 is the caller's controlling terminal, and the caller is not in its foreground.
     pub background: bool,
-    /// The caller leads the session of that terminal.
+    /// The caller leads the session of that terminal. Without one: it is in its session leader's process group, which is
+    /// orphaned, so that no key and no SIGTSTP stops its members (setpgid(2)).
     pub leader: bool,
     /// The shim passes keys on only while the command asks for them, because other processes may read that terminal.
     /// Without `relayed`, an output is the controlling terminal, which then travels after descriptor 0.

@@ -1,0 +1,85 @@
+//! Shims that are stopped with their commands' shells, and go on with them.
+//!
+//! A process other than the caller may continue or kill a stopped shell. Its shim is stopped then and cannot be told, or is
+//! about to stop because the message is still on its way. The host looks at the shim until it is stopped, and continues it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::Runs;
+use crate::core::engine::JobId;
+use crate::host::peers::Peers;
+use crate::host::terminal_relay::RelayEvent;
+use crate::limits;
+use crate::sys::confinement::ConnectedProcess;
+use rexec_sh::protocol::process::Signal;
+
+/// A shim that has to go on.
+#[derive(Debug)]
+struct StoppedShim {
+    /// It outlives the connection, which ends with the command.
+    process: ConnectedProcess,
+    /// How many times it was told to stop and has to go on. It stops once for each message, also for those that came while it
+    /// was stopped.
+    stops: u32,
+    /// When the host looks at it.
+    at: Instant,
+    /// How long after that the host looks again.
+    pause: Duration,
+}
+
+/// The shims that have to go on, by their commands.
+#[derive(Debug, Default)]
+pub(super) struct ShimsToContinue(BTreeMap<JobId, StoppedShim>);
+
+impl ShimsToContinue {
+    /// When the host has to look at one.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.0.values().map(|shim| shim.at).min()
+    }
+
+    /// A shim goes on by itself.
+    pub(super) fn remove(&mut self, job: JobId) {
+        self.0.remove(&job);
+    }
+}
+
+impl Runs {
+    /// The shell was stopped.
+    pub(super) fn on_shell_stopped(&mut self, job: JobId, signal: Signal, peers: &mut Peers, now: Instant) {
+        // A parent is not told that a child went on which stopped again before it looked (waitpid(2)).
+        self.on_shell_continued(job, peers, now);
+        if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
+            relay.is_stopped = true;
+        }
+        self.tell_in_place(job, RelayEvent::Stopped(signal), peers);
+    }
+
+    /// The shell goes on after a stop, or has ended. If its caller did not continue it, another process did, and would have
+    /// continued the caller in its place.
+    pub(super) fn on_shell_continued(&mut self, job: JobId, peers: &Peers, now: Instant) {
+        let Some(run) = self.get_mut(job) else { return };
+        let was_stopped = run.relay.as_mut().is_some_and(|relay| std::mem::take(&mut relay.is_stopped));
+        if let Some(process) = run.peer.filter(|_| was_stopped).and_then(|peer| peers.shim_process(peer)) {
+            let pause = limits::STOPPED_SHIM_LOOK;
+            let shim = self.to_continue.0.entry(job).or_insert(StoppedShim { process, stops: 0, at: now, pause });
+            (shim.stops, shim.at, shim.pause) = (shim.stops + 1, now, pause);
+        }
+    }
+
+    /// Continues the shims that are stopped and should not be.
+    pub(in crate::host) fn tick_stops(&mut self, now: Instant) {
+        self.to_continue.0.retain(|_, shim| {
+            if shim.at > now {
+                return true;
+            }
+            if shim.process.continue_if_stopped() {
+                (shim.stops, shim.pause) = (shim.stops - 1, limits::STOPPED_SHIM_LOOK);
+            }
+            let is_done = shim.stops == 0 || shim.pause > limits::STOPPED_SHIM_LOOK_MAX;
+            shim.at = now + shim.pause;
+            shim.pause *= 2;
+            !is_done
+        });
+    }
+}
