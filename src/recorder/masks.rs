@@ -64,11 +64,14 @@ impl Masks {
     }
 
     fn command(&mut self, text: &mut String, is_cut: bool) {
-        if is_cut && text.ends_with(ELLIPSIS) {
-            return self.field(text, is_cut);
-        }
         let mut out = Vec::with_capacity(text.len());
-        self.text.redact_command(text.as_bytes(), &mut out);
+        match text.strip_suffix(ELLIPSIS).filter(|_| is_cut) {
+            Some(beginning) => {
+                self.text.redact_cut_command(beginning.as_bytes(), &mut out);
+                out.extend_from_slice(ELLIPSIS.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            None => self.text.redact_command(text.as_bytes(), &mut out),
+        }
         *text = utf8(out);
     }
 
@@ -77,7 +80,7 @@ impl Masks {
         let masked = self.text.redact_arguments(&whole);
         for (argument, masked) in exec.iter_mut().zip(masked) {
             if is_cut && argument.ends_with(ELLIPSIS) {
-                self.field(argument, is_cut);
+                self.command(argument, is_cut);
             } else {
                 *argument = utf8(masked);
             }

@@ -14,6 +14,7 @@
 //! | `assigned`, `names`, `plausible`, `value` | `NAME=value` and its kin: which names, and which values behind them |
 //! | `command_options`, `urls` | `--token value`, `scheme://user:password@host` |
 //! | `command_secrets`, `command_words`, `known_programs` | in commands: `zip -P value`, `echo value \| sudo -S true` |
+//! | `grammar`, `letters`, `program_names` | in commands: where a value must end, and the names of programs |
 //! | `tokens`, `prefixed`, `private_keys`, `key_body` | shapes that their issuers document |
 //! | `finding`, `mask` | a secret that was found, and what takes its place |
 //!
@@ -24,6 +25,7 @@
 //! Invariants:
 //! * how the input was split never shows: a byte is passed only once no secret can begin with it;
 //! * the bytes held back are bounded: see [`crate::limits::SECRET_PATTERN_BYTES_MAX`]; for names and shapes by 4 KiB;
+//! * in a command a value is part of a word: no name of a program is masked, and nothing that separates words;
 //! * the cost of a byte does not depend on the number of values;
 //! * text without a secret is unchanged.
 
@@ -34,8 +36,10 @@ mod command_options;
 mod command_secrets;
 mod command_words;
 mod finding;
+mod grammar;
 mod key_body;
 mod known_programs;
+mod letters;
 mod mask;
 mod names;
 mod partial_text;
@@ -43,6 +47,7 @@ mod pattern_masker;
 mod plausible;
 mod prefixed;
 mod private_keys;
+mod program_names;
 mod tokens;
 mod urls;
 mod value;
@@ -51,10 +56,14 @@ mod value_masker;
 pub use mask::{is_masked, masked};
 pub use names::is_secret_name;
 
-use std::ops::Range;
+use std::cell::LazyCell;
+use std::ops::{Deref, Range};
 
+use memchr::memmem;
+
+use grammar::Grammar;
 use mask::{mask, shown};
-use pattern_masker::PatternMasker;
+use pattern_masker::{PatternMasker, ValueBounds};
 use value_masker::{KnownValues, ValueMasker};
 
 /// The shortest value that is masked, in bytes. Shorter ones are too likely to be ordinary words.
@@ -121,8 +130,8 @@ impl Redactor {
                 add(name.as_ref(), value.as_ref(), &mut secrets);
             }
         }
-        for (argument, found) in arguments.iter().zip(secrets_of_arguments(arguments)) {
-            for secret in found {
+        for (argument, found) in arguments.iter().zip(secrets_of_arguments(arguments, None)) {
+            for secret in found.into_iter().filter(|secret| !secret.is_key) {
                 let value = &argument[secret.place];
                 if is_telling(value) {
                     add(secret.name.as_bytes(), value, &mut secrets);
@@ -175,46 +184,55 @@ impl Redactor {
         self.count += whole.count();
     }
 
-    /// Masks the text of a shell command, in which the names of programs give secrets away.
+    /// Masks the text of a shell command. There a value is a word or a part of one, the names of programs give secrets away,
+    /// and are never masked themselves.
     pub fn redact_command(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        self.redact_around(text, command_secrets::of_text(text), out);
+        let secrets = secrets_of_command(text, self.known());
+        self.mask_places(text, &secrets, out);
+    }
+
+    /// Masks a command whose end was cut off: what may be the beginning of a secret there is left out.
+    pub fn redact_cut_command(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let mut whole = self.fresh();
+        whole.push(text, &mut Vec::new());
+        self.redact_command(&text[..text.len() - whole.held_bytes()], out);
     }
 
     /// Masks the arguments of a command.
     pub fn redact_arguments(&mut self, arguments: &[&[u8]]) -> Vec<Vec<u8>> {
-        let found = command_secrets::of_arguments(arguments);
-        let each = arguments.iter().zip(found).enumerate();
-        each.map(|(at, (argument, secrets))| {
+        let found = secrets_of_arguments(arguments, self.known());
+        let each = arguments.iter().zip(found);
+        each.map(|(argument, secrets)| {
             let mut out = Vec::new();
-            match command_options::argument(near(&arguments[..at]), argument) {
-                Some((start, name)) if secrets.is_empty() => {
-                    self.redact(&argument[..start], &mut out);
-                    mask(&name, &mut out);
-                    self.count += 1;
-                }
-                _ => self.redact_around(argument, secrets, &mut out),
-            }
+            self.mask_places(argument, &secrets, &mut out);
             out
         })
         .collect()
     }
 
-    /// Masks these places, and what else is a secret in the text.
-    fn redact_around(&mut self, text: &[u8], secrets: Vec<Range<usize>>, out: &mut Vec<u8>) {
+    fn known(&self) -> Option<&KnownValues> {
+        self.values.as_ref().map(ValueMasker::known)
+    }
+
+    fn mask_places(&mut self, text: &[u8], secrets: &[Secret], out: &mut Vec<u8>) {
         let mut start = 0;
         for secret in secrets {
-            self.redact(&text[start..secret.start], out);
-            mask(COMMAND_SECRET, out);
-            self.count += 1;
-            start = secret.end;
+            out.extend_from_slice(&text[start..secret.place.start]);
+            mask(&secret.name, out);
+            start = secret.place.end;
         }
-        self.redact(&text[start..], out);
+        self.count += secrets.len() as u64;
+        out.extend_from_slice(&text[start..]);
     }
 
     /// Whether some of the last bytes are held back.
     #[must_use]
     pub fn is_holding(&self) -> bool {
-        self.values.as_ref().is_some_and(ValueMasker::is_holding) || self.patterns.is_holding()
+        self.held_bytes() > 0
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.values.as_ref().map_or(0, ValueMasker::held_bytes) + self.patterns.held_bytes()
     }
 
     /// The number of masks written so far.
@@ -234,19 +252,121 @@ pub fn is_secret(name: &[u8], value: &[u8]) -> bool {
 struct Secret {
     place: Range<usize>,
     name: String,
+    /// It is a private key.
+    is_key: bool,
+}
+
+impl Secret {
+    fn new(place: Range<usize>, name: &str) -> Self {
+        Self { place, name: name.to_owned(), is_key: false }
+    }
+}
+
+/// The secrets in the text of a command, in order.
+fn secrets_of_command(text: &[u8], known: Option<&KnownValues>) -> Vec<Secret> {
+    let grammar = LazyCell::new(|| Grammar::of_text(text));
+    let mut words = command_secrets::of_text(text);
+    if has_quoted_quotes(text) {
+        words.extend(grammar.in_scripts(command_secrets::of_text));
+    }
+    let words = words.into_iter().filter_map(|place| grammar.fit(place));
+    let words = words.map(|place| Secret::new(place, COMMAND_SECRET)).collect();
+    merged(known_secrets(text, known, 0, &grammar), words, telling_secrets(text, 0, &grammar))
 }
 
 /// The secrets in the arguments of a command: for each argument, those in it.
-fn secrets_of_arguments(arguments: &[&[u8]]) -> Vec<Vec<Secret>> {
-    let mut found: Vec<Vec<Secret>> = Vec::with_capacity(arguments.len());
+fn secrets_of_arguments(arguments: &[&[u8]], known: Option<&KnownValues>) -> Vec<Vec<Secret>> {
+    let grammar = LazyCell::new(|| Grammar::of_arguments(arguments));
+    let mut all: Vec<Vec<Secret>> = Vec::with_capacity(arguments.len());
+    let mut start = 0;
     for (at, (argument, places)) in arguments.iter().zip(command_secrets::of_arguments(arguments)).enumerate() {
-        let mut secrets: Vec<Secret> = pattern_masker::secrets(argument).collect();
-        secrets.extend(places.into_iter().map(|place| Secret { place, name: COMMAND_SECRET.to_owned() }));
+        let fit = |place: Range<usize>| {
+            let fit = grammar.fit(start + place.start..start + place.end)?;
+            Some(fit.start - start..fit.end - start)
+        };
+        let inner = has_quoted_quotes(argument).then(|| Grammar::of_text(argument));
+        let inner = inner.iter().flat_map(|inner| inner.in_scripts(command_secrets::of_text));
+        let words =
+            places.into_iter().chain(inner).filter_map(fit).map(|place| Secret::new(place, COMMAND_SECRET)).collect();
         let of_option = command_options::argument(near(&arguments[..at]), argument);
-        secrets.extend(of_option.map(|(start, name)| Secret { place: start..argument.len(), name }));
-        found.push(secrets);
+        // What stands behind an option is its value, whatever is in it.
+        let of_option = of_option.filter(|(from, _)| grammar.bound(start + from).is_some());
+        let mut telling = telling_secrets(argument, start, &grammar);
+        telling.extend(of_option.map(|(from, name)| Secret::new(from..argument.len(), &name)));
+        all.push(merged(known_secrets(argument, known, start, &grammar), words, telling));
+        start += argument.len() + 1;
     }
-    found
+    all
+}
+
+/// Whether quotes in quotes make it hard to see the words in a word.
+fn has_quoted_quotes(text: &[u8]) -> bool {
+    [&b"'\\''"[..], b"\\\"", b"'\"'"].iter().any(|quotes| memmem::find(text, quotes).is_some())
+}
+
+/// The known values in a text that begins at `start` in its command.
+fn known_secrets(
+    text: &[u8],
+    known: Option<&KnownValues>,
+    start: usize,
+    grammar: &impl Deref<Target = Grammar>,
+) -> Vec<Secret> {
+    let places = known.map(|known| known.places(text)).unwrap_or_default().into_iter();
+    let parts = places.flat_map(|(place, name)| {
+        let parts = grammar.parts(start + place.start..start + place.end).into_iter();
+        parts.map(move |part| Secret::new(part.start - start..part.end - start, name))
+    });
+    parts.collect()
+}
+
+/// The bounds of values in a text of this length that begins at `start` in its command.
+struct InCommand<'a, G> {
+    grammar: &'a G,
+    start: usize,
+    len: usize,
+}
+
+impl<G: Deref<Target = Grammar>> ValueBounds for InCommand<'_, G> {
+    fn text(&self, at: usize) -> usize {
+        (self.grammar.command_end(self.start + at) - self.start).min(self.len)
+    }
+
+    fn value(&self, start: usize) -> Option<usize> {
+        let bound = self.grammar.bound(self.start + start)?;
+        Some((bound - self.start).min(self.len))
+    }
+}
+
+/// The secrets in such a text that a name in front of them or their shape gives away.
+fn telling_secrets(text: &[u8], start: usize, grammar: &impl Deref<Target = Grammar>) -> Vec<Secret> {
+    let bounds = InCommand { grammar, start, len: text.len() };
+    let fit = |mut secret: Secret| {
+        let place = grammar.fit(start + secret.place.start..start + secret.place.end)?;
+        secret.place = place.start - start..place.end - start;
+        // The key had no last line, but the line before this one ended.
+        secret.place.end -= usize::from(secret.is_key && text[secret.place.clone()].ends_with(b"\n"));
+        Some(secret)
+    };
+    pattern_masker::secrets(text, bounds).filter_map(fit).collect()
+}
+
+/// All of these in order; those that overlap are one, with the name of the one that begins first. What is known of a program
+/// tells better where the secret is than a name in front of it.
+fn merged(known: Vec<Secret>, of_programs: Vec<Secret>, mut telling: Vec<Secret>) -> Vec<Secret> {
+    let holds = |outer: &Range<usize>, inner: &Range<usize>| outer.start <= inner.start && inner.end <= outer.end;
+    telling.retain(|secret| !of_programs.iter().any(|inner| holds(&secret.place, &inner.place)));
+    let mut all = known;
+    all.extend(of_programs);
+    all.extend(telling);
+    all.sort_by_key(|secret| secret.place.start);
+    all.dedup_by(|next, last| {
+        let is_same = next.place.start < last.place.end;
+        if is_same {
+            last.place.end = last.place.end.max(next.place.end);
+        }
+        is_same
+    });
+    all
 }
 
 /// The last few of these arguments, among which the command's name may be.

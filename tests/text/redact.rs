@@ -1,6 +1,7 @@
 //! The redactor masks secrets however the input is split, and masks nothing else.
 
 mod near_misses;
+mod what_runs;
 
 use rexec_host::text::redact::Redactor;
 
@@ -356,6 +357,132 @@ fn a_known_programs_secrets_are_masked_in_commands() {
             let arguments: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
             assert_eq!(plain(Redactor::default().redact_arguments(&arguments).join(&b' ')), expected);
         }
+    }
+}
+
+fn command(text: &str) -> String {
+    let mut out = Vec::new();
+    Redactor::default().redact_command(text.as_bytes(), &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+/// Commands in which something looks like a secret's name, and the programs that they run behind it; behind `≈ `, calls in
+/// another language or in a file that the command writes.
+const HIDDEN_REST: &str = include_str!("../data/masks/hidden_rest.txt");
+
+#[test]
+fn what_a_command_runs_is_shown_whatever_is_masked_around_it() {
+    for line in HIDDEN_REST.lines() {
+        let (line, is_text) = line.strip_prefix("≈ ").map_or((line, false), |line| (line, true));
+        let line = line.replace('␤', "\n");
+        let text = line.replace(['‹', '›'], "");
+        let words = |line: &str| -> Vec<String> {
+            line.split('‹').skip(1).map(|part| part.split_once('›').unwrap().0.to_owned()).collect()
+        };
+        let arguments = [&b"bash"[..], b"-c", text.as_bytes()];
+        // The caller's own variables, too, mask no name of a program.
+        let hostile = ["; touch X", "payload123x c", "eboot", "touch"].map(|value| ("A_TOKEN", value.to_owned()));
+        let redactors = [Redactor::default(), Redactor::new(hostile)];
+        for mut redactor in redactors.into_iter().take(if is_text { 1 } else { 2 }) {
+            let mut out = Vec::new();
+            redactor.redact_command(text.as_bytes(), &mut out);
+            for masked in [out, redactor.redact_arguments(&arguments).pop().unwrap()] {
+                let masked = String::from_utf8(masked).unwrap();
+                let mut rest = masked.as_str();
+                for word in words(&line) {
+                    let at = rest.find(&word).unwrap_or_else(|| panic!("{word} of {text} is hidden: {masked}"));
+                    rest = &rest[at + word.len()..];
+                }
+            }
+        }
+    }
+}
+
+/// Whoever sets the environment of an agent could choose a value that is text of its commands.
+#[test]
+fn the_value_of_a_variable_hides_nothing_that_joins_the_words_of_a_command() {
+    for (command, values, expected) in [
+        ("true; touch /path", &["; touch /path"][..], "true; touch ‹0›"),
+        ("X=touch; $X /path", &["X=touch; $X /path"], "X=touch; $X ‹0›"),
+        ("X='touch -c'; ${X} /path", &["X='touch -c'; ${X} /path"], "X='touch‹0›'; ${X} ‹0›"),
+        ("export X+=touch; \"$X\" /path", &["export X+=touch; \"$X"], "export X+=touch; \"$X\" /path"),
+        ("true && touch /path", &["&& touch /path"], "true && touch ‹0›"),
+        ("true\ntouch /path\nls", &["\ntouch /path\n"], "true\ntouch ‹0›\nls"),
+        ("cat x | tee /path", &["x | tee /path"], "cat ‹0› | tee ‹0›"),
+        ("echo hi >/path 2>&1", &["hi >/path"], "echo ‹0› >‹0› 2>&1"),
+        ("echo `touch /path`", &["`touch /path`"], "echo `touch ‹0›`"),
+        ("echo $(touch /path)", &["$(touch /path)"], "echo $(touch ‹0›)"),
+        ("echo 'ab'; touch '/path' c", &["b'; touch '/path'"], "echo 'a‹0›'; touch '‹0›' c"),
+        ("'to'uch /path", &["'to'uch /path"], "'to'uch ‹0›"),
+        ("t\\ou\"\"ch /path", &["t\\ou\"\"ch"], "t\\ou\"\"ch /path"),
+        ("/usr/bin/touch /path", &["/usr/bin/touch"], "/usr/bin/touch /path"),
+        ("eval 'X=touch; $X /path'", &["X=touch; $X /path"], "eval 'X=touch; $X ‹0›'"),
+        ("ssh h \"true; touch /path\"", &["\"true; touch /path\""], "ssh h \"true; touch ‹0›\""),
+        ("bash <<E\ntouch /path\nE\nls", &["E\ntouch /path\nE\nls"], "bash <<‹0›\ntouch ‹0›\nE\nls"),
+        // Values that overlap are one, but in each word by itself.
+        ("a; touch /path/x; b", &["; touch /path", "/path/x; b"], "a; touch ‹0›; b"),
+        // What is one word of the shell is one secret.
+        ("run 'correct; horse && battery' x", &["correct; horse && battery"], "run '‹0›' x"),
+        ("run \"correct | horse\"", &["correct | horse"], "run \"‹0›\""),
+        ("curl h/correct-horse/x", &["correct-horse"], "curl h/‹0›/x"),
+        ("X=correct-horse ./run", &["correct-horse"], "X=‹0› ./run"),
+        ("run correct\\ horse", &["correct\\ horse"], "run ‹0›"),
+        ("echo 'two\nlines' | run", &["two\nlines"], "echo '‹0›' | run"),
+        ("cat <<E >f\ntwo; lines\nE", &["two; lines"], "cat <<E >f\n‹0›\nE"),
+        ("echo YWJjZGVmZ2hpamts=", &["YWJjZGVmZ2hpamts="], "echo ‹0›"),
+        ("run '{\"a\": \"b; c\"}'", &["{\"a\": \"b; c\"}"], "run '‹0›'"),
+    ] {
+        let names = ["A_TOKEN", "B_TOKEN"];
+        let mut redactor = Redactor::new(names.into_iter().zip(values.iter().map(|value| (*value).to_owned())));
+        let expected = expected.replace("‹0›", "«redacted:A_TOKEN»");
+        let mut out = Vec::new();
+        redactor.redact_command(command.as_bytes(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let arguments = redactor.redact_arguments(&[b"bash", b"-c", command.as_bytes()]);
+        assert_eq!(String::from_utf8_lossy(&arguments[2]), expected);
+    }
+}
+
+/// Commands as agents run them every day.
+const EVERYDAY: &str = include_str!("../data/everyday/commands.txt");
+
+#[test]
+fn a_prompt_for_a_secret_hides_nothing_of_the_commands_behind_it() {
+    let known = COMMANDS.lines().map(|line| line.replace('␤', "\n").replace(['‹', '›'], ""));
+    let commands: Vec<String> = EVERYDAY.lines().map(str::to_owned).chain(known).collect();
+    assert!(commands.len() > 500, "{} commands", commands.len());
+    for before in ["echo 'Password: '; ", ": \"token=\" && ", "read -p 'Secret: ' x\n", "DB_PASS=hunter22x;"] {
+        for text in &commands {
+            assert_eq!(command(&format!("{before}{text}")), format!("{}{}", command(before), command(text)));
+            if !text.contains('\'') {
+                let inner = command(&format!("bash -c '{text}'"));
+                let inner = inner.strip_prefix("bash -c '").unwrap();
+                let both = command(&format!("bash -c '{}{text}'", before.replace('\'', "'\\''")));
+                assert!(both.ends_with(inner), "{before}{text}: {both}, not {inner}");
+            }
+        }
+    }
+}
+
+/// Texts that nest as much as their length allows.
+#[test]
+fn a_command_is_masked_in_a_time_that_grows_with_its_length() {
+    let deep = |open: &str, close: &str| format!("{}x{}", open.repeat(20_000), close.repeat(20_000));
+    let texts = [
+        deep("$(", ")"),
+        deep("\"$(", ")\""),
+        deep("bash -c \"$(", ")\""),
+        deep("eval '", "'"),
+        deep("`", "`"),
+        deep("${x:-", "}"),
+        "cat <<E\n$(\nE\n".repeat(10_000),
+        format!("{}{}", "bash -c \"$(".repeat(30), "echo 'Password: '; touch X; ".repeat(4_000)),
+        "password='a ".repeat(10_000),
+        "echo 'Password: '; ".repeat(6_000),
+        format!("'{}'", "'password=' ".repeat(10_000)),
+    ];
+    for text in texts {
+        assert!(command(&text).len() >= text.len() / 2, "{}", &text[..20]);
     }
 }
 

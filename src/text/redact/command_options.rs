@@ -59,10 +59,14 @@ enum OptionKind {
 
 /// The meaning of the value of the option `name`; `line` is the text before it.
 fn option_kind(name: &[u8], line: &[u8]) -> Option<OptionKind> {
-    let start = line.iter().rposition(|byte| matches!(byte, b'\n' | b'|' | b';')).map_or(0, |at| at + 1);
-    let command = |names: &[&[u8]]| {
-        line[start..].split(|byte| matches!(byte, b' ' | b'/' | b'\t')).any(|word| names.contains(&word))
+    // A line that ends with a backslash goes on.
+    let ends = |at: &usize| match line[*at] {
+        b'\n' => !line[..*at].ends_with(b"\\"),
+        byte => matches!(byte, b'|' | b';'),
     };
+    let start = (0..line.len()).rfind(ends).map_or(0, |at| at + 1);
+    let separates = |byte: &u8| byte.is_ascii_whitespace() || b"/'\"`()[]{}&@\\,".contains(byte);
+    let command = |names: &[&[u8]]| line[start..].split(separates).any(|word| names.contains(&word));
     match name {
         b"-u" | b"-U" | b"--user" | b"--proxy-user" | b"--creds" => Some(OptionKind::User),
         b"-p" if command(&[b"sshpass"]) => Some(OptionKind::Secret(SecretKind::Password)),

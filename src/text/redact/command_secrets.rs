@@ -10,7 +10,9 @@ use std::sync::LazyLock;
 use memchr::memmem;
 
 use super::command_words::{SimpleCommand, simple_commands, unquoted};
-use super::known_programs::{ARGUMENTS, KEEPERS, LAST_IF, LOGINS, ONLY_WITH, OPTIONS, READER_OPTIONS, READERS};
+use super::known_programs::{
+    ARGUMENTS, KEEPERS, LAST_IF, LOGINS, ONLY_WITH, OPTIONS, READER_OPTIONS, READERS, TAKE_ANSWERS,
+};
 use super::names::{NAME_BYTES_MAX, SecretKind};
 use super::plausible::{Form, is_plausible};
 
@@ -27,6 +29,7 @@ struct KnownProgram {
     only_with: Option<&'static str>,
     arguments: Vec<(&'static str, usize)>,
     last_if: Option<u8>,
+    takes_answers: bool,
     takes_login: bool,
     reads_password: bool,
 }
@@ -40,6 +43,7 @@ static PROGRAMS: LazyLock<HashMap<&[u8], KnownProgram>> = LazyLock::new(|| {
     ONLY_WITH.iter().for_each(|(names, word)| add(names, &|program| program.only_with = Some(word)));
     ARGUMENTS.iter().for_each(|(names, word, which)| add(names, &|program| program.arguments.push((word, *which))));
     LAST_IF.iter().for_each(|(names, letter)| add(names, &|program| program.last_if = Some(*letter)));
+    add(TAKE_ANSWERS, &|program| program.takes_answers = true);
     add(LOGINS, &|program| program.takes_login = true);
     add(READERS, &|program| program.reads_password = true);
     programs
@@ -88,44 +92,58 @@ fn in_order(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
 /// Adds the secrets of a text that begins at `base`.
 fn add_of_text(text: &[u8], base: usize, depth: usize, found: &mut Vec<Range<usize>>) {
     let commands = simple_commands(text);
-    let mut reader: Option<&[u8]> = None;
     for (nth, simple) in commands.iter().enumerate() {
         let command = CommandWords { text, words: simple.words.iter().take(WORDS_MAX).cloned().collect() };
         command.add(base, found);
-        if let Some(end) = reader.take_if(|_| !command.words.is_empty()) {
-            // The lines of a here-document are commands to this reader of words.
-            if command.word(0) != end {
-                found.extend(command.words.iter().map(|word| secret_of_line(text, word)).map(|word| at(base, word)));
-                reader = Some(end);
-            }
-        } else if command.reads_secret() {
-            add_input(&commands[..nth], &command, base, found);
-            reader = command.here_document();
+        let writer = nth.checked_sub(1).map(|nth| &commands[nth]).filter(|writer| writer.is_piped);
+        let is_read = command.reads_secret();
+        if is_read {
+            add_input(writer, &command, base, found);
         }
-        let quoted = simple.words.iter().filter(|word| depth > 0 && text[(*word).clone()].contains(&b' '));
-        for word in quoted {
+        let read = writer.filter(|_| is_read).into_iter().chain(is_read.then_some(simple));
+        let lines = read.flat_map(|read| &read.documents).flat_map(|lines| lines_in(text, lines));
+        let is_command = |line: &Range<usize>| command.may_run_input() && text[line.clone()].contains(&b' ');
+        let lines = lines.filter(|line| !is_command(line));
+        found.extend(lines.map(|line| at(base, secret_of_line(text, &line))).filter(|secret| !secret.is_empty()));
+        let documents = simple.documents.iter().filter(|_| !is_read);
+        let quoted = simple.words.iter().chain(documents);
+        for word in quoted.filter(|word| depth > 0 && text[(*word).clone()].contains(&b' ')) {
             add_of_text(&text[word.clone()], base + word.start, depth - 1, found);
         }
     }
     add_of_sql(text, base, found);
 }
 
-/// Adds what a command that reads a secret gets from `echo`, `printf` or a here-string.
-fn add_input(before: &[SimpleCommand], command: &CommandWords<'_>, base: usize, found: &mut Vec<Range<usize>>) {
+/// Adds what a command that reads a secret gets from `echo` or `printf`, its `writer`, or from a here-string.
+fn add_input(writer: Option<&SimpleCommand>, command: &CommandWords<'_>, base: usize, found: &mut Vec<Range<usize>>) {
     let text = command.text;
-    let writer = before.last().filter(|writer| writer.is_piped);
+    let may_run = command.may_run_input();
+    let is_secret = |word: &Range<usize>| !(may_run && text[unquoted(text, word.clone())].contains(&b' '));
     if let Some(writer) = writer
         && let Some(last) = writer.words.last()
         && writer.words.iter().any(|word| matches!(&text[word.clone()], b"echo" | b"printf"))
         && writer.words.len() > 1
+        && is_secret(last)
     {
         found.extend(plausible(text, secret_of_line(text, last)).map(|word| at(base, word)));
     }
     for pair in command.words.windows(2) {
-        if &text[pair[0].clone()] == b"<<<" {
+        if &text[pair[0].clone()] == b"<<<" && is_secret(&pair[1]) {
             found.extend(plausible(text, secret_of_line(text, &pair[1])).map(|word| at(base, word)));
         }
     }
+}
+
+/// The lines in this part of the text.
+fn lines_in(text: &[u8], part: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut at = part.start;
+    let part = part.clone();
+    std::iter::from_fn(move || {
+        let rest = text.get(at..part.end).filter(|rest| !rest.is_empty())?;
+        let line = at..at + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        at = line.end + 1;
+        Some(line)
+    })
 }
 
 /// The secret in a line such as chpasswd(8) reads it: `user:password`, or a password alone.
@@ -160,6 +178,11 @@ fn plausible(text: &[u8], value: Range<usize>) -> Option<Range<usize>> {
     let are_ports = bytes.contains(&b':') && bytes.iter().all(is_part);
     let is_secret = !are_ports && is_plausible(SecretKind::Password, Form::Argument, b"PASSWORD", bytes);
     is_secret.then_some(value)
+}
+
+/// Whether a text has nothing but words of letters: `restart`, `not yet`, `staging-east`.
+fn are_words(text: &[u8]) -> bool {
+    text.iter().all(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii() || b" -_./:,".contains(byte))
 }
 
 /// A simple command with its text.
@@ -197,7 +220,8 @@ impl<'a> CommandWords<'a> {
                 found.extend(values.map(|word| at(base, word)));
             }
             let arguments = program.arguments.iter().filter_map(|(word, which)| self.argument(nth, word, *which));
-            found.extend(arguments.map(|word| at(base, word)));
+            let secrets = arguments.filter(|word| !program.takes_answers || !are_words(&self.text[word.clone()]));
+            found.extend(secrets.map(|word| at(base, word)));
             if program.last_if.is_some_and(|letter| self.has_letter(nth + 1, letter)) {
                 let last = self.words.last().and_then(|word| plausible(self.text, word.clone()));
                 found.extend(last.map(|word| at(base, word)));
@@ -272,7 +296,17 @@ impl<'a> CommandWords<'a> {
                 || (program == b"sudo" && self.has_letter(nth + 1, b'S'))
                 || is_in(word, READER_OPTIONS)
                 || (word == b"stdin" && self.has("openssl"))
-        }) || KEEPERS.iter().all(|words| (0..self.words.len()).any(|nth| is_in(self.word(nth), words)))
+                || program == b"chpasswd"
+                || (program == b"passwd" && self.has("--stdin"))
+                || (matches!(word, b"padd" | b"pupdate") && self.has("keyctl"))
+        }) || (!self.may_run_input()
+            && KEEPERS.iter().all(|words| (0..self.words.len()).any(|nth| is_in(self.word(nth), words))))
+    }
+
+    /// Whether it may run what it reads, behind a password or without one: a shell does.
+    fn may_run_input(&self) -> bool {
+        const SHELLS: [&[u8]; 9] = [b"su", b"sh", b"bash", b"dash", b"zsh", b"ksh", b"ash", b"fish", b"busybox"];
+        (0..self.words.len()).any(|nth| SHELLS.contains(&self.program(nth)))
     }
 
     /// Whether this word is the program that runs, as far as the words before it tell.
@@ -284,14 +318,6 @@ impl<'a> CommandWords<'a> {
             word.starts_with(b"-") || word.contains(&b'=') || is_user || RUNNERS.contains(&self.program(nth))
         };
         (0..nth).all(is_before)
-    }
-
-    /// The word that ends the here-document it reads.
-    fn here_document(&self) -> Option<&'a [u8]> {
-        let nth = (0..self.words.len()).find(|&nth| self.word(nth) == b"<<")?;
-        let end = self.word(nth + 1);
-        let end = end.strip_prefix(b"-").unwrap_or(end);
-        Some(&end[unquoted(end, 0..end.len())]).filter(|end| !end.is_empty())
     }
 }
 

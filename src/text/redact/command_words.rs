@@ -11,11 +11,21 @@ pub(super) struct SimpleCommand {
     pub(super) words: Vec<Range<usize>>,
     /// Its output is the input of the next one.
     pub(super) is_piped: bool,
+    /// The lines of its here-documents.
+    pub(super) documents: Vec<Range<usize>>,
+}
+
+/// A here-document whose lines have not come yet.
+struct AwaitedLines {
+    command: usize,
+    end: Range<usize>,
+    has_tabs: bool,
 }
 
 /// The simple commands of a text, in order, those in parentheses and substitutions, too.
 pub(super) fn simple_commands(text: &[u8]) -> Vec<SimpleCommand> {
     let mut commands = vec![SimpleCommand::default()];
+    let mut documents: Vec<AwaitedLines> = Vec::new();
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
         match byte {
@@ -30,11 +40,25 @@ pub(super) fn simple_commands(text: &[u8]) -> Vec<SimpleCommand> {
                     commands.push(SimpleCommand::default());
                 }
                 at += 1;
+                for document in documents.drain(..documents.len() * usize::from(byte == b'\n')) {
+                    let (lines, next) = lines_of(text, at, &document);
+                    commands[document.command].documents.push(lines);
+                    at = next;
+                }
             }
             b'<' | b'>' => {
                 let end = at + text[at..].iter().take_while(|byte| matches!(byte, b'<' | b'>')).count();
-                add(&mut commands, at..end);
-                at = end;
+                if &text[at..end] == b"<<" {
+                    let has_tabs = text.get(end) == Some(&b'-');
+                    let start = end + usize::from(has_tabs);
+                    let start = start + text[start..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+                    at = word_end(text, start);
+                    let end = unquoted(text, start..at);
+                    documents.push(AwaitedLines { command: commands.len() - 1, end, has_tabs });
+                } else {
+                    add(&mut commands, at..end);
+                    at = end;
+                }
             }
             _ => {
                 let end = word_end(text, at);
@@ -45,6 +69,21 @@ pub(super) fn simple_commands(text: &[u8]) -> Vec<SimpleCommand> {
     }
     commands.retain(|command| !command.words.is_empty());
     commands
+}
+
+/// The lines of a document that begins here, and the place of what follows them.
+fn lines_of(text: &[u8], start: usize, document: &AwaitedLines) -> (Range<usize>, usize) {
+    let mut at = start;
+    while at < text.len() {
+        let len = memchr::memchr(b'\n', &text[at..]).unwrap_or(text.len() - at);
+        let line = &text[at..at + len];
+        let tabs = line.iter().take_while(|&&byte| document.has_tabs && byte == b'\t').count();
+        if line[tabs..] == text[document.end.clone()] {
+            return (start..at, at + len);
+        }
+        at += len + 1;
+    }
+    (start.min(text.len())..text.len(), text.len())
 }
 
 fn add(commands: &mut [SimpleCommand], word: Range<usize>) {
@@ -93,6 +132,9 @@ mod tests {
             ("x=1 a\\ b --k=\"v w\"", "x=1 a\\ b --k=\"v w\""),
             ("cat <<<'x y' >f", "cat <<< x y > f"),
             ("a $(b c) `d`", "a $; b c; d"),
+            ("cat <<E; a b\nx y\nE\nc d", "cat; a b; c d"),
+            ("cat <<-'E' |b\n\tx\n\tE\nc", "cat| b; c"),
+            ("cat <<E", "cat"),
             ("'open", "'open"),
             ("$'a\\n' \\", "a\\n \\"),
             ("", ""),

@@ -52,10 +52,13 @@ pub(super) const OPTIONS: &[(&str, &str)] = &[
     ("osslsigncode", "-pass"),
     ("x11vnc", "-passwd -viewpasswd"),
     ("jenkins-cli.jar jenkins-cli", "-auth:"),
+    ("gh", "--body -b?"),
+    ("ConvertTo-SecureString", "-String"),
 ];
 
-/// Programs whose `-p` is a password only where this word stands, too.
-pub(super) const ONLY_WITH: &[(&str, &str)] = &[("nerdctl crane oc cf ibmcloud", "login"), ("twine", "upload")];
+/// Programs whose options are secrets only where this word stands, too.
+pub(super) const ONLY_WITH: &[(&str, &str)] =
+    &[("nerdctl crane oc cf ibmcloud", "login"), ("twine", "upload"), ("gh", "secret")];
 
 /// Words with a secret behind them: programs, the word behind which it stands (`*` for the program itself), and which of
 /// the words behind it, options left out, it is.
@@ -95,7 +98,14 @@ pub(super) const ARGUMENTS: &[(&str, &str, usize)] = &[
     ("ipmitool", "password", 2),
     ("net", "user", 2),
     ("passwd", "--stdin", 2),
+    ("keyctl", "add", 3),
+    ("keyctl", "update", 2),
+    ("ConvertTo-SecureString", "*", 1),
+    ("rexec", "send", 2),
 ];
+
+/// Programs whose arguments are a secret only if they are no plain words: what `rexec send` types is mostly an answer.
+pub(super) const TAKE_ANSWERS: &str = "rexec";
 
 /// Programs whose last word is a password if one of their options has this letter.
 pub(super) const LAST_IF: &[(&str, u8)] = &[("htpasswd", b'b'), ("mosquitto_passwd", b'b')];

@@ -19,8 +19,8 @@ pub(super) struct PatternMasker {
 }
 
 impl PatternMasker {
-    pub(super) fn is_holding(&self) -> bool {
-        self.buffer.len() > self.passed
+    pub(super) fn held_bytes(&self) -> usize {
+        self.buffer.len() - self.passed
     }
 
     /// Takes the next bytes. Appends those about which the verdict is certain.
@@ -105,27 +105,50 @@ impl PatternMasker {
     }
 }
 
-/// The secrets in a whole text, private keys left out.
-pub(super) fn secrets(text: &[u8]) -> impl Iterator<Item = Secret> {
-    secrets_at(text, anchors::find)
+/// How far the values of a text may go.
+pub(super) trait ValueBounds {
+    /// Where the text ends of which the verdict about this place is made.
+    fn text(&self, at: usize) -> usize;
+    /// Where a value that begins at this place must end; `None` if none can begin there.
+    fn value(&self, start: usize) -> Option<usize>;
+}
+
+/// The secrets in a whole text.
+pub(super) fn secrets(text: &[u8], bounds: impl ValueBounds) -> impl Iterator<Item = Secret> {
+    secrets_at(text, anchors::find, bounds)
 }
 
 /// The same with this search for places.
-fn secrets_at(text: &[u8], find: fn(&[u8], usize) -> Option<usize>) -> impl Iterator<Item = Secret> {
-    let whole = PartialText { bytes: text, last: true };
+fn secrets_at(
+    text: &[u8],
+    find: fn(&[u8], usize) -> Option<usize>,
+    bounds: impl ValueBounds,
+) -> impl Iterator<Item = Secret> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
             at = find(text, at)?;
-            let Ok(Some(mut found)) = judge(whole, at) else {
+            let text = PartialText { bytes: &text[..bounds.text(at)], last: true };
+            let found = judge(text, at).ok().flatten();
+            let Some((mut found, bound)) =
+                found.and_then(|found| bounds.value(found.start).map(|bound| (found, bound)))
+            else {
                 at += 1;
                 continue;
             };
-            let taken = found.swallow.as_mut().and_then(|swallow| swallow.take(&text[found.end..], true));
-            at = found.end + taken.map_or(0, |(len, _)| len);
-            if !matches!(found.swallow, Some(Swallow::Key(_))) {
-                return Some(Secret { place: found.start..at, name: found.name });
+            let bound = bound.clamp(found.end, text.bytes.len());
+            let mut end = found.end;
+            while let Some((len, goes_on)) =
+                found.swallow.as_mut().and_then(|rest| rest.take(&text.bytes[end..bound], true))
+            {
+                end += len;
+                if !goes_on || len == 0 {
+                    break;
+                }
             }
+            at = end.max(at + 1);
+            let is_key = matches!(found.swallow, Some(Swallow::Key(_)));
+            return Some(Secret { place: found.start..end, name: found.name, is_key });
         }
     })
 }
@@ -207,6 +230,19 @@ mod tests {
         }
     }
 
+    /// A text without a grammar, of this length.
+    struct Whole(usize);
+
+    impl ValueBounds for Whole {
+        fn text(&self, _: usize) -> usize {
+            self.0
+        }
+
+        fn value(&self, _: usize) -> Option<usize> {
+            Some(self.0)
+        }
+    }
+
     #[test]
     fn the_fast_search_finds_the_secrets_that_a_look_at_each_byte_finds() {
         let tokens: Vec<_> = tokens::starts().collect();
@@ -216,8 +252,9 @@ mod tests {
             while text.len() < len {
                 dice.add_fragment(&tokens, &mut text);
             }
-            let found =
-                |find| -> Vec<_> { secrets_at(&text, find).map(|secret| (secret.place, secret.name)).collect() };
+            let found = |find| -> Vec<_> {
+                secrets_at(&text, find, Whole(text.len())).map(|secret| (secret.place, secret.name)).collect()
+            };
             let fast = found(anchors::find);
             assert_eq!(fast, found(anchors::find_slowly), "{}", text.escape_ascii());
             count += fast.len();

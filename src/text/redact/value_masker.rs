@@ -5,6 +5,7 @@
 //! Invariants: how the stream was split never shows; only the beginning of a value, or values that overlap, are held back;
 //! the cost of a byte does not depend on the number of values.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::automaton::{Automaton, PATTERN_BYTES_MIN, ROOT};
@@ -62,6 +63,37 @@ impl KnownValues {
         let automaton = Automaton::new(&values.iter().map(KnownValue::pattern).collect::<Vec<_>>());
         (!values.is_empty()).then(|| Arc::new(Self { values, automaton }))
     }
+
+    /// The places of the values in a whole text, in order, each with its name. Those that overlap are one.
+    pub(super) fn places(&self, text: &[u8]) -> Vec<(Range<usize>, &str)> {
+        let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+        let (mut at, mut node) = (0, ROOT);
+        while at < text.len() {
+            if node == ROOT {
+                at += self.automaton.skip(&text[at..]);
+                if at == text.len() {
+                    break;
+                }
+            }
+            node = self.automaton.step(node, text[at]);
+            at += 1;
+            let Some(secret) = self.automaton.value(node).map(|value| &self.values[value]) else { continue };
+            let start = at - secret.pattern().len();
+            let rest = &secret.value[secret.pattern().len()..];
+            let more = rest.iter().zip(&text[at..]).take_while(|(a, b)| a == b).count();
+            if more > 0 {
+                (at, node) = (at + more, ROOT);
+            }
+            let (mut place, mut name) = (start..at, secret.name.as_str());
+            while let Some((last, of)) = found.pop_if(|(last, _)| last.end > place.start) {
+                if last.start < place.start {
+                    (place.start, name) = (last.start, of);
+                }
+            }
+            found.push((place, name));
+        }
+        found
+    }
 }
 
 /// How much a value looks generated or carefully chosen: its kinds of characters, then its length.
@@ -102,8 +134,12 @@ impl ValueMasker {
         Self::new(Arc::clone(&self.known))
     }
 
-    pub(super) fn is_holding(&self) -> bool {
-        !self.held.is_empty()
+    pub(super) fn known(&self) -> &KnownValues {
+        &self.known
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held.len()
     }
 
     /// Takes bytes, and passes on those about which the verdict is certain. Returns the number of masks among them.
