@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::text::name::{is_name, name_of};
-use crate::text::redact::{Redactor, is_secret};
+use crate::text::redact::{Redactor, is_secret_name};
 
 /// Columns of the name that a directory gives.
 const NAME_COLUMNS: usize = 48;
@@ -79,7 +79,8 @@ impl ProjectSession {
     /// What goes to the disk.
     fn kept(&self) -> Self {
         let (lost, env) = self.env.clone().into_iter().partition::<BTreeMap<_, _>, _>(|(name, value)| {
-            is_secret(name.as_bytes(), value.as_bytes()) || has_secret(value.as_bytes())
+            // The name decides, however short its value is.
+            (is_secret_name(name.as_bytes()) && !value.is_empty()) || has_secret(value.as_bytes())
         });
         let lost = self.lost.iter().cloned().chain(lost.into_keys()).collect();
         Self { env, lost, ..self.clone() }

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(kept(&[(2, "three"), (1, "one\n")]), "threeone\n");
         assert_eq!(kept(&[(2, "to"), (1, "one"), (2, " much"), (1, "\n")]), "to muchone\n");
         assert_eq!(kept(&[(2, "to"), (1, "one"), (2, "m"), (1, "!")]), "tomone!");
-        assert_eq!(kept(&[(1, "e"), (2, "1"), (0, "2\n"), (1, "\n")]), "e\n12\n");
+        assert_eq!(kept(&[(1, "e"), (2, "7"), (0, "8\n"), (1, "\n")]), "e\n78\n");
         let long = "0123456789abcde\n".repeat(WAITING_BYTES_MAX / 16 + 1);
         assert!(kept(&[(2, "e"), (1, &long), (1, "last\n")]) == format!("{long}elast\n"));
     }

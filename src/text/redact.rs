@@ -12,10 +12,11 @@
 //! | `value_masker`, `automaton` | the values of the environment's secret variables |
 //! | `pattern_masker`, `anchors`, `partial_text` | looks for places that need a verdict, in output that comes in pieces |
 //! | `assigned`, `names`, `plausible`, `value` | `NAME=value` and its kin: which names, and which values behind them |
+//! | `phrases` | names of several words: `mot de passe : value` |
 //! | `command_options`, `urls` | `--token value`, `scheme://user:password@host` |
 //! | `command_secrets`, `command_words`, `known_programs` | in commands: `zip -P value`, `echo value \| sudo -S true` |
 //! | `grammar`, `letters`, `program_names` | in commands: where a value must end, and the names of programs |
-//! | `tokens`, `prefixed`, `private_keys`, `key_body` | shapes that their issuers document |
+//! | `tokens`, `prefixed`, `private_keys`, `key_body` | shapes that their issuers document, in two tables |
 //! | `finding`, `mask` | a secret that was found, and what takes its place |
 //!
 //! Masking is best effort: a secret that a program encodes, or prints in two parts with something between them, is not
@@ -44,6 +45,7 @@ mod mask;
 mod names;
 mod partial_text;
 mod pattern_masker;
+mod phrases;
 mod plausible;
 mod prefixed;
 mod private_keys;

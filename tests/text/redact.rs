@@ -1,6 +1,7 @@
 //! The redactor masks secrets however the input is split, and masks nothing else.
 
 mod near_misses;
+mod shapes;
 mod what_runs;
 
 use rexec_host::text::redact::Redactor;

@@ -90,18 +90,25 @@ fn definitions_are_checked_and_do_not_collide() {
 #[test]
 fn secrets_are_not_kept_and_the_number_is_bounded() {
     let mut projects = Projects::default();
-    let env = [("NODE_ENV", "dev"), ("API_TOKEN", "sk-123456789abcdef"), ("DB", "postgres://me:hunter22@db/x")]
-        .map(|(n, v)| (n.to_owned(), v.to_owned()));
+    let env = [
+        ("NODE_ENV", "dev"),
+        ("API_TOKEN", "sk-123456789abcdef"),
+        ("DB", "postgres://me:hunter22@db/x"),
+        ("DB_PASSWORD", "pw1"),
+        ("EMPTY_TOKEN", ""),
+    ];
+    let env = env.map(|(n, v)| (n.to_owned(), v.to_owned()));
     let wanted = ProjectDefinition { dir: "/a".to_owned(), env: env.into(), ..ProjectDefinition::default() };
     let id = projects.define(wanted, NOW).unwrap();
     projects.suspend(id, true);
     let text = projects.take_changed().unwrap();
     let text_of = String::from_utf8_lossy(&text);
-    assert!(!text_of.contains("sk-") && !text_of.contains("hunter22"), "{text_of}");
+    assert!(!text_of.contains("sk-") && !text_of.contains("hunter22") && !text_of.contains("pw1"), "{text_of}");
     assert_eq!(projects.take_changed(), None);
     let again = kept(&text);
     let kept = again.get(id).unwrap();
-    assert_eq!((kept.env.len(), kept.lost.as_slice()), (1, &["API_TOKEN".to_owned(), "DB".to_owned()][..]));
+    let lost = ["API_TOKEN", "DB", "DB_PASSWORD"].map(str::to_owned);
+    assert_eq!((kept.env.len(), kept.lost.as_slice()), (2, &lost[..]));
     assert!(!kept.is_suspended);
     // Something has run there from the beginning.
     let busy = projects.of_run("/first", Some("/first"), "000000", idle);

@@ -10,6 +10,7 @@
 
 use std::sync::LazyLock;
 
+use super::tokens::{Rarity, SHAPES};
 use super::{names, private_keys, tokens};
 
 /// The most bytes from a place to the end of its window.
@@ -24,8 +25,32 @@ const COLON: usize = 0;
 const PAIR: usize = 11;
 const DASH: usize = 12;
 const TOKENS: usize = 16;
-const TOKEN_GROUPS: usize = 15;
+/// Shapes with a sign, at even offsets and at odd ones.
+const SIGNS: [usize; 2] = [27, 28];
+const PHRASES: [usize; 2] = [29, 30];
 const SHORT_TOKENS: usize = 31;
+
+/// The groups of the tokens, by their starts or the first bytes of one. Little of other text begins like one of a group and goes
+/// on like another one of it; what is worth knowing of other text was measured: sources, logs, JSON, prose, output of tools.
+/// A start that is in none goes to the last group.
+const TOKEN_GROUPS: [&str; 11] = [
+    "SK AIza MTEy sq0atp- key- ABSK EZAK EZTK xkeysib- sq0idp- eyJ tvly- sq0csp- CFPAT- PMAK- CLOJARS_",
+    "cio 1//0 hvr. hvb. SG. pa- sk- csk- pul- dapi dp.st. apify_api_ xsmtpsib- dp.pt. xapp- EAAA LTAI \
+     dp.sa. ya29. AGE-SECRET-KEY-1 bkua_ NRAK- CCIPAT_ AKIA GOCSPX- dt0c01. CCIPRJ_ HRKU-",
+    "patAbC hvs. AKCp sgp_ tfp_ pdl_ fm2_ npm_ hf_ r8_ sb_secret_ pat-na1- pat-eu1- sbp_ sqp_ squ_ glptt- \
+     GR1348941 ATBB ATCTT3 FLWSECK",
+    "secret_ oy2 whsec_ rdme_ Private-L xoxe- ops_eyJ nvapi- xoxe. xoxo- xoxc- xoxa- ATATT3 xoxb- \
+     EAACEdEose0cBA",
+    "vercel_ nsec1 napi_ tskey- dckr_pat_ dckr_oat_ pplx- glcbt-",
+    "shpat_ glpat- Basi shppa_ glagent- xprv xoxr- pscale_tkn_ pscale_pw_ glft- shpca_ glrt- gldt- xoxp- \
+     xoxd- xoxs-",
+    "lin_oauth_ lin_api_ jina_ or-v1- dor_v1_ glimt- doo_v1_ glsoat- amzn.mws. api_org_ mlsn. glsa_ \
+     dop_v1_ lsv2_",
+    "rnd_ ntn_ fo1_ glc_ phx_ gsk_ nfp_ ghp_ azd_ ghu_ rk_test_ sk_test_ sntrys_ sntryu_ figd_",
+    "rpa_ xai- md- ghs_ gloas-",
+    "atlasv1. github_pat_ rubygems_ shippo_ shpss_",
+    "gho_ pnu_ ghr_ rk_live_ sk_live_ pypi-",
+];
 
 type Pairs = [u64; 1 << 16];
 
@@ -62,6 +87,7 @@ static PAIRS: LazyLock<Box<Pairs>> = LazyLock::new(|| {
     let mut windows = Windows { pairs: vec![0; 1 << 16] };
     windows.add_names();
     windows.add_tokens();
+    windows.add_shapes();
     windows.add_others();
     windows.pairs.try_into().expect("an entry for each pair")
 });
@@ -70,6 +96,13 @@ static PAIRS: LazyLock<Box<Pairs>> = LazyLock::new(|| {
 /// and one at an odd distance.
 struct Windows {
     pairs: Vec<u64>,
+}
+
+/// The group of a token that begins so.
+fn token_group(classes: &[Class]) -> usize {
+    let is_it = |word: &str| word.bytes().zip(classes).all(|(byte, class)| class.contains(&byte));
+    let of = |words: &&str| words.split_ascii_whitespace().any(is_it);
+    TOKENS + TOKEN_GROUPS.iter().position(of).unwrap_or(TOKEN_GROUPS.len() - 1)
 }
 
 /// The bytes that may stand at one place of a window.
@@ -134,22 +167,32 @@ impl Windows {
     }
 
     fn add_tokens(&mut self) {
-        let mut starts: Vec<Vec<Class>> = tokens::starts().collect();
-        // By the fourth byte first: where the windows of a group end alike, little other text begins like one and ends like
-        // another.
-        starts.sort_by_cached_key(|classes| [3, 4, 1, 2, 0].map(|at| classes.get(at).cloned()));
-        let len = starts.len();
-        for (at, classes) in starts.iter().enumerate() {
+        for classes in tokens::rare_starts() {
             let short = match (classes[1][0], classes[2][0]) {
                 (b'a', b't') => 8,
                 (b'i', b'o') => 15,
                 _ => SHORT_TOKENS,
             };
-            self.add_start(
-                TOKENS + TOKEN_GROUPS * at / len,
-                (classes.len() < 5 || short != SHORT_TOKENS).then_some(short),
-                classes,
-            );
+            let is_short = classes.len() < 5 || short != SHORT_TOKENS;
+            self.add_start(token_group(&classes), is_short.then_some(short), &classes);
+        }
+    }
+
+    fn add_shapes(&mut self) {
+        let any = any();
+        let signs = tokens::starts().filter(|classes| classes[0] == b"$");
+        let shapes = SHAPES.iter().filter(|shape| shape.rarity == Rarity::Sign);
+        let shapes = shapes.map(|shape| shape.begin.iter().map(|class| class.to_vec()).collect::<Vec<Class>>());
+        for classes in signs.chain(shapes) {
+            let class = |at: usize| classes.get(at).unwrap_or(&any);
+            self.add(SIGNS[0], [class(0), class(1), class(2), class(3)]);
+            self.add(SIGNS[1], [&any, class(0), class(1), class(2)]);
+        }
+        for shape in SHAPES {
+            if let Rarity::Phrase(kind) = shape.rarity {
+                let classes: Vec<Class> = shape.begin.iter().map(|class| class.to_vec()).collect();
+                self.add_start(PHRASES[usize::from(kind)], None, &classes);
+            }
         }
     }
 
@@ -266,12 +309,15 @@ fn is_place(text: &[u8], at: usize) -> bool {
     };
     match rest[0] {
         first if first.is_ascii_alphanumeric() => names::has_word(text, at) || tokens::may_begin(text, at),
-        b':' => begins(b"://") || begins(b":AA"),
+        b':' => begins(b"://") || begins(b":AA") || tokens::may_begin(text, at),
+        b'-' if tokens::may_begin(text, at) => true,
         b'-' => {
             let is_apart = || !at.checked_sub(1).is_some_and(|before| names::is_part(text[before]));
             let is_short = || rest.get(1).is_none_or(|letter| b"upaU".contains(letter));
             begins(private_keys::START) || (is_apart() && (is_short() || begins(b"--user") || begins(b"--proxy-user")))
         }
+        // Shapes that begin with a sign, and names of other alphabets.
+        b'$' | 0x80.. => tokens::may_begin(text, at),
         _ => false,
     }
 }

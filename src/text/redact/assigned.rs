@@ -130,7 +130,7 @@ pub(super) fn of_name(text: PartialText<'_>, at: usize) -> Found {
 }
 
 /// Finds the value after a name and a blank, a tag's end or the word `value`: `password X`, `password is X`,
-/// `<password>X<`, `"name": "DB_PASSWORD", "value": "X"`.
+/// `password -> X`, `| password | X |`, `<password>X<`, `define("PASSWORD", "X")`, `"name": "DB_PASSWORD", "value": "X"`.
 fn followed(text: PartialText<'_>, name: Range<usize>) -> Found {
     /// The most bytes from the name to the word.
     const GAP_BYTES_MAX: usize = 40;
@@ -144,9 +144,21 @@ fn followed(text: PartialText<'_>, name: Range<usize>) -> Found {
     };
     match text.peek(end)? {
         Some(b'>') if text.before(start).ends_with(b"<") => return masked(end + 1, Form::Line, None),
+        Some(b'"' | b'\'') if is_set(text.before(start)) && text.peek(end + 1)? == Some(b',') => {
+            let value = text.skip_blanks(end + 2)?;
+            if matches!(text.peek(value)?, Some(b'"' | b'\'')) {
+                return masked(value, Form::Quoted, None);
+            }
+        }
         Some(b'"' | b'\'' | b',' | b'\n' | b'\r') => {}
-        Some(b' ') if !name.starts_with(b"-") => {
-            let value = end + if text.has(end, b" is ")? { 4 } else { 1 };
+        Some(b' ' | b'\t') if !name.starts_with(b"-") => {
+            let (value, announces) = behind_joint(text, end)?;
+            if announces
+                && Value::at(text, value)?.map_or(Ok(false), |value| value.ends_line(text))?
+                && let Some(found) = masked(value, Form::Line, None)?
+            {
+                return Ok(Some(found));
+            }
             // In a sentence, only a value that is not like a word counts.
             if is_no_word(text, value)?
                 && let Some(found) = masked(value, Form::Spaced, Some(SecretKind::Token))?
@@ -170,6 +182,32 @@ fn followed(text: PartialText<'_>, name: Range<usize>) -> Found {
         Some(b':' | b'=') => masked(text.skip_blanks(at + 1)?, Form::Quoted, None),
         _ => Ok(None),
     }
+}
+
+/// The place behind what joins a name and its value in a sentence or a table: `password is: X`, `password -> X`,
+/// `| password | X |`. Says also whether it announces a value, as a colon does.
+fn behind_joint(text: PartialText<'_>, end: usize) -> Result<(usize, bool), Undecided> {
+    const JOINTS: [&[u8]; 7] = [b"is: ", b"is ", b"-> ", "→ ".as_bytes(), b"| ", "│ ".as_bytes(), b"=> "];
+    let at = text.skip_blanks(end)?;
+    for joint in JOINTS {
+        if text.has(at, joint)? {
+            return Ok((text.skip_blanks(at + joint.len())?, joint == JOINTS[0]));
+        }
+    }
+    // More blanks than one make columns, in which other things may stand.
+    let is_column = text.bytes.get(end) == Some(&b'\t');
+    Ok((if is_column { at } else { end + 1 }, false))
+}
+
+/// Whether these bytes end with a call that sets what its first argument names.
+fn is_set(before: &[u8]) -> bool {
+    const CALLS: [&[u8]; 8] =
+        [b"define", b"setenv", b"putenv", b"setdefault", b"setitem", b"setproperty", b".set", b".put"];
+    let Some((b'"' | b'\'', before)) = before.split_last() else { return false };
+    let Some(before) = before.trim_ascii_end().strip_suffix(b"(") else { return false };
+    CALLS
+        .iter()
+        .any(|call| before.len() >= call.len() && before[before.len() - call.len()..].eq_ignore_ascii_case(call))
 }
 
 /// Whether the word at this place has a digit and is not an option.
@@ -223,6 +261,34 @@ fn judge(text: PartialText<'_>, at: usize) -> Found {
     assignment.judge(text, &name, value)
 }
 
+/// What proves the password in a header of the scheme Digest, RFC 7616.
+fn digest_response(text: PartialText<'_>, start: usize) -> Result<Option<Value>, Undecided> {
+    const HEADER_BYTES_MAX: usize = 1024;
+    const FIELD: &[u8] = b"response=";
+    if !text.has(start, b"digest ")? {
+        return Ok(None);
+    }
+    for at in start..start + HEADER_BYTES_MAX {
+        match text.peek(at)? {
+            None | Some(b'\n') => break,
+            Some(b'r' | b'R') if text.has(at, FIELD)? => {
+                let quotes = [b'\\', b'"'].into_iter();
+                let mut value = at + FIELD.len();
+                for quote in quotes {
+                    value += usize::from(text.peek(value)? == Some(quote));
+                }
+                let mut end = value;
+                while end - value < 128 && text.peek(end)?.is_some_and(|byte| byte.is_ascii_hexdigit()) {
+                    end += 1;
+                }
+                return Ok((end - value >= 32).then_some(Value { start: value, end, quote: None, goes_on: false }));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(None)
+}
+
 /// The connection between a name and its value.
 struct Assignment {
     separator: u8,
@@ -235,6 +301,11 @@ impl Assignment {
     fn judge(&self, text: PartialText<'_>, name: &Name<'_>, value: Value) -> Found {
         let mut kind = self.kind;
         let mut value = value;
+        if kind == SecretKind::Authorization
+            && let Some(response) = digest_response(text, value.start)?
+        {
+            return Ok(Some(response.secret(name.text)));
+        }
         if matches!(kind, SecretKind::Authorization | SecretKind::Token | SecretKind::Weak)
             && let Some(behind) = value.behind_scheme(text)?
         {

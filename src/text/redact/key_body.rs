@@ -2,6 +2,11 @@
 
 /// A line of base64 of at least this many bytes is part of a key.
 const KEY_LINE_BYTES_MIN: usize = 20;
+/// The same where something else stands before it on the line, of no more bytes than …
+const LED_IN_LINE_BYTES_MIN: usize = 40;
+/// … this. Behind it stand fewer.
+const LEAD_BYTES_MAX: usize = 64;
+const LED_OUT_BYTES_MAX: usize = 8;
 /// The longest header line of a key, or the longest type in a key's last line, in bytes.
 pub(super) const KEY_HEADER_BYTES_MAX: usize = 128;
 
@@ -12,6 +17,8 @@ pub(super) struct KeyBody {
     in_line: bool,
     seen_line: bool,
     seen_short: bool,
+    /// Something stands before the base64 of each line: the sign of a diff, the number of a line, a comment's.
+    is_led_in: bool,
 }
 
 fn is_base64(byte: u8) -> bool {
@@ -49,6 +56,9 @@ impl KeyBody {
         if let Some(end) = self.end_line(text, last) {
             return end;
         }
+        if let Some(led_in) = self.led_in(text, last) {
+            return led_in;
+        }
         if let Some(header) = self.header(text, len, last) {
             return header;
         }
@@ -75,6 +85,31 @@ impl KeyBody {
             return Some(None);
         }
         Some(Some((END.len() + kind + dashes, false)))
+    }
+
+    /// Takes what stands before the base64 of a line, and behind it. The outer `None` means that the line is another one.
+    fn led_in(&mut self, text: &[u8], last: bool) -> Option<Option<(usize, bool)>> {
+        let newline = text.iter().position(|&byte| byte == b'\n');
+        let least = if self.is_led_in { KEY_LINE_BYTES_MIN } else { LED_IN_LINE_BYTES_MIN };
+        // A quote and a comma, or an escaped line feed.
+        let rest = &text[..newline.unwrap_or(text.len())];
+        let may_be_behind = self.is_led_in || !self.seen_line;
+        if may_be_behind && rest.len() <= LED_OUT_BYTES_MAX && !rest.iter().any(u8::is_ascii_alphanumeric) {
+            return Some((newline.is_some() || last).then_some((rest.len(), true)));
+        }
+        let line = &text[..newline.unwrap_or(text.len()).min(LEAD_BYTES_MAX + least)];
+        let mut at = 0;
+        while at < line.len() {
+            let run = line[at..].iter().take_while(|&&byte| is_base64(byte)).count();
+            if at > 0 && (run >= least || line[at..].starts_with(b"-----END ")) {
+                self.seen_line = true;
+                self.is_led_in = true;
+                self.in_line = run > 0;
+                return Some(Some((at + run, true)));
+            }
+            at += run.max(1);
+        }
+        (newline.is_none() && text.len() < LEAD_BYTES_MAX + least && !last).then_some(None)
     }
 
     /// Takes `Name: value` before the first line of base64. The outer `None` means that the line is another one.

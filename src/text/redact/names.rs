@@ -28,20 +28,20 @@ const WORDS_MAX: usize = 12;
 
 /// Words that make any name that contains them a secret's.
 const PASSWORDS: &str =
-    " password passwords passwd passphrase passphrases passcode pgpass pgpassword sshpass pwd pw pword ";
+    " password passwords passwd passphrase passphrases passcode passwort pgpass pgpassword sshpass psk pwd pw pword ";
 const TOKENS: &str = " token tokens secret secrets apikey apikeys apitoken authtoken authkey accesskey secretkey privatekey \
      credential credentials cred creds jwt bearer pat dsn appkey ";
 const WEAK: &str = " key keys auth authorization cookie cookies session sessions pass sessionid sid phpsessid jsessionid sig \
      signature oauth ";
 
 /// Ends of words that are written together: `dbpassword`, `clientsecret`.
-const PASSWORD_ENDS: &[&str] = &["password", "passwd", "passphrase"];
+const PASSWORD_ENDS: &[&str] = &["password", "passwd", "passphrase", "passwort"];
 const TOKEN_ENDS: &[&str] = &["token", "secret", "apikey", "accesskey", "secretkey", "privatekey", "credentials"];
 
 /// Words before `key` that make it a secret.
 const KEY_OPENERS: &str = " api access secret private account encryption encrypt signing sign master auth service storage shared \
      deploy license app client aws admin webhook hmac session subscription ssh gpg pgp openai anthropic \
-     stripe sendgrid mailgun google azure ";
+     stripe sendgrid mailgun google azure preshared ";
 /// Words before `key` that make it harmless.
 const KEY_HARMLESS: &str = " public pub cache primary foreign sort partition hot shortcut routing lookup restore object unique \
      composite group index map row column translation i18n react idempotency host known ";
@@ -232,6 +232,7 @@ pub(super) const WORDS: &[NameWord] = &[
     start(b"passw"),
     whole(b"pat"),
     whole(b"pin"),
+    whole(b"psk"),
     whole(b"pw"),
     end(b"pwd"),
     end(b"pword"),

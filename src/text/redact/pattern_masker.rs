@@ -160,12 +160,13 @@ fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided>
         b':' => match text.peek(at + 1)? {
             Some(b'/') => urls::judge(text, at),
             Some(b'A') => tokens::bot(text, at),
-            _ => Ok(None),
+            _ => tokens::judge(text, at),
         },
         b'-' => match private_keys::judge(text, at)? {
             None if !text.before(at).last().is_some_and(|&byte| names::is_part(byte)) => {
                 command_options::judge(text, at)
             }
+            None => tokens::judge(text, at),
             found => Ok(found),
         },
         _ => match tokens::judge(text, at)? {

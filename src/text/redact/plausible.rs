@@ -66,8 +66,19 @@ pub(super) fn is_plausible(kind: SecretKind, form: Form, name: &[u8], value: &[u
     match kind {
         SecretKind::Password => is_password(form, value, &counts),
         SecretKind::Token | SecretKind::Authorization => is_token(form, name, value, &counts),
+        SecretKind::Weak if name.eq_ignore_ascii_case(b"pass") && is_dense(value, &counts) => true,
         SecretKind::Weak | SecretKind::Pin | SecretKind::Cookie => is_key(form, value, &counts),
     }
+}
+
+/// Whether a value of one word has letters of both cases and digits, as a password has that some rule asks for.
+fn is_dense(value: &[u8], counts: &CharacterCounts) -> bool {
+    counts.spaces == 0
+        && counts.alphanumerics >= 6
+        && counts.digits > 0
+        && counts.lower > 0
+        && counts.upper > 0
+        && !is_slug(value)
 }
 
 /// How many characters of each kind a value has.

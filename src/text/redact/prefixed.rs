@@ -28,6 +28,8 @@ pub(super) enum Alphabet {
     Slack,
     /// Letters, digits, `_`, `-`, `.`, `=`, `+` and `/`.
     Base64,
+    /// The same, `$` and `,`: what crypt(5) makes of a password.
+    Crypt,
 }
 
 impl Alphabet {
@@ -38,6 +40,7 @@ impl Alphabet {
             Self::Token => is_token,
             Self::Slack => |byte| byte.is_ascii_alphanumeric() || byte == b'-',
             Self::Base64 => |byte| is_token(byte) || matches!(byte, b'.' | b'=' | b'+' | b'/'),
+            Self::Crypt => |byte| is_token(byte) || matches!(byte, b'.' | b'=' | b'+' | b'/' | b'$' | b','),
         }
     }
 }
@@ -50,7 +53,7 @@ const fn of(name: &'static str, start: &'static [u8], alphabet: Alphabet, run_mi
     Prefixed { name, start, alphabet, run_min, len_min }
 }
 
-use Alphabet::{Alphanumeric, Base64, Hex, Slack, Token};
+use Alphabet::{Alphanumeric, Base64, Crypt, Hex, Slack, Token};
 
 pub(super) const PREFIXED: &[Prefixed] = &[
     of("GITHUB_TOKEN", b"ghp_", Alphanumeric, 30, 30),
@@ -111,7 +114,8 @@ pub(super) const PREFIXED: &[Prefixed] = &[
     of("SHOPIFY_TOKEN", b"shpss_", Hex, 32, 32),
     of("SQUARE_TOKEN", b"sq0atp-", Token, 8, 22),
     of("SQUARE_TOKEN", b"sq0csp-", Token, 8, 22),
-    of("SQUARE_TOKEN", b"EAAAE", Token, 20, 50),
+    of("SQUARE_TOKEN", b"sq0idp-", Token, 8, 22),
+    of("SQUARE_TOKEN", b"EAAA", Token, 20, 50),
     of("TWILIO_KEY", b"SK", Hex, 32, 32),
     of("MAILGUN_KEY", b"key-", Hex, 32, 32),
     of("MAILCHIMP_KEY", b"md-", Token, 22, 22),
@@ -163,6 +167,51 @@ pub(super) const PREFIXED: &[Prefixed] = &[
     of("OPENROUTER_KEY", b"or-v1-", Hex, 32, 32),
     of("VOYAGE_KEY", b"pa-", Token, 32, 40),
     of("LANGSMITH_KEY", b"lsv2_", Token, 20, 32),
+    of("VERCEL_TOKEN", b"vercel_", Token, 16, 20),
+    of("NEON_KEY", b"napi_", Alphanumeric, 32, 32),
+    of("ARTIFACTORY_KEY", b"AKCp", Alphanumeric, 40, 40),
+    of("CLOJARS_TOKEN", b"CLOJARS_", Hex, 32, 32),
+    of("GITLAB_TOKEN", b"GR1348941", Token, 8, 20),
+    of("GITLAB_TOKEN", b"glagent-", Token, 6, 20),
+    of("GITLAB_TOKEN", b"glimt-", Token, 6, 20),
+    of("HUBSPOT_TOKEN", b"pat-na1-", Slack, 8, 30),
+    of("HUBSPOT_TOKEN", b"pat-eu1-", Slack, 8, 30),
+    of("SONAR_TOKEN", b"squ_", Hex, 40, 40),
+    of("SONAR_TOKEN", b"sqp_", Hex, 40, 40),
+    of("SOURCEGRAPH_TOKEN", b"sgp_", Token, 32, 40),
+    of("AMAZON_MWS_TOKEN", b"amzn.mws.", Slack, 8, 36),
+    of("AWS_BEDROCK_KEY", b"ABSK", Base64, 8, 100),
+    of("GOOGLE_TOKEN", b"1//0", Token, 20, 40),
+    of("PADDLE_KEY", b"pdl_", Token, 16, 30),
+    of("FLUTTERWAVE_KEY", b"FLWSECK", Token, 12, 20),
+    of("SHIPPO_TOKEN", b"shippo_", Token, 32, 40),
+    of("EASYPOST_KEY", b"EZAK", Alphanumeric, 50, 50),
+    of("EASYPOST_KEY", b"EZTK", Alphanumeric, 50, 50),
+    of("MAILERSEND_TOKEN", b"mlsn.", Hex, 40, 40),
+    of("BREVO_KEY", b"xsmtpsib-", Slack, 32, 40),
+    of("README_KEY", b"rdme_", Alphanumeric, 40, 40),
+    of("APIFY_TOKEN", b"apify_api_", Alphanumeric, 30, 30),
+    of("CEREBRAS_KEY", b"csk-", Alphanumeric, 30, 30),
+    of("RENDER_KEY", b"rnd_", Alphanumeric, 28, 28),
+    of("RUNPOD_KEY", b"rpa_", Alphanumeric, 40, 40),
+    of("JINA_KEY", b"jina_", Token, 32, 40),
+    of("DOPPLER_TOKEN", b"dp.sa.", Alphanumeric, 32, 32),
+    of("CIRCLECI_TOKEN", b"CCIPRJ_", Token, 16, 30),
+    of("BITCOIN_KEY", b"xprv", Alphanumeric, 100, 100),
+    of("NOSTR_KEY", b"nsec1", Alphanumeric, 50, 50),
+    of("PASSWORD_HASH", b"$1$", Crypt, 8, 24),
+    of("PASSWORD_HASH", b"$5$", Crypt, 8, 40),
+    of("PASSWORD_HASH", b"$6$", Crypt, 8, 40),
+    of("PASSWORD_HASH", b"$7$", Crypt, 8, 40),
+    of("PASSWORD_HASH", b"$y$", Crypt, 8, 40),
+    of("PASSWORD_HASH", b"$gy$", Crypt, 8, 40),
+    of("PASSWORD_HASH", b"$apr1$", Crypt, 8, 24),
+    of("PASSWORD_HASH", b"$2a$", Crypt, 8, 50),
+    of("PASSWORD_HASH", b"$2b$", Crypt, 8, 50),
+    of("PASSWORD_HASH", b"$2y$", Crypt, 8, 50),
+    of("PASSWORD_HASH", b"$argon2", Crypt, 8, 40),
+    of("PASSWORD_HASH", b"$pbkdf2", Crypt, 8, 40),
+    of("PASSWORD_HASH", b"$scrypt$", Crypt, 8, 40),
 ];
 
 /// A token with its first four bytes, and a mask of those that exist.

@@ -1,29 +1,111 @@
 //! Finds tokens by their shape, whatever variable or file they come from.
 //!
 //! Each shape has a start, a length and an alphabet, as its issuer documents them, that ordinary words do not have. The
-//! verdict needs a bounded number of bytes; more bytes of the same alphabet belong to the token.
+//! verdict needs a bounded number of bytes; more bytes of the same alphabet belong to the token. Shapes with a fixed start
+//! are in [`super::prefixed`], the others in [`SHAPES`].
+
+use std::sync::LazyLock;
 
 use super::finding::{Finding, Swallow};
+use super::key_body::KeyBody;
+use super::names::SecretKind;
 use super::partial_text::{PartialText, Undecided, without_colour};
+use super::phrases;
+use super::plausible::Form;
 use super::prefixed::{Alphabet, BY_FIRST, PREFIXED, Prefixed, is_token};
+use super::value::Value;
 
 /// The longest first part of a JSON web token, in bytes.
 const JWT_HEAD_BYTES_MAX: usize = 2048;
-
 /// The length of an Airtable token's identifier.
 const AIRTABLE_ID: usize = 14;
+/// The longest field of a line in `.pgpass`, in bytes.
+const PGPASS_FIELD_BYTES_MAX: usize = 64;
 
 const ALPHANUMERICS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const DIGITS: &[u8] = b"0123456789";
 
-/// Starts of other shapes: JSON web tokens, Amazon's keys, `Basic …` and `Bearer …`, Discord's (a number in base64),
-/// Airtable's.
-const OTHERS: &[&[&[u8]]] = &[
-    &[b"e", b"y", b"J"],
-    &[b"A", b"KSB", b"I", b"A"],
-    &[b"bB", b"a", b"s", b"iI", b"cC"],
-    &[b"MNO", b"DTjz", b"AEIMQUYcgk", ALPHANUMERICS],
-    &[b"p", b"a", b"t", ALPHANUMERICS, ALPHANUMERICS, ALPHANUMERICS],
+type TokenFound = Result<Option<Finding>, Undecided>;
+
+/// How rare the first bytes of a shape are in other text; [`super::anchors`] looks for each kind in its own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rarity {
+    /// The first four bytes together.
+    Four,
+    /// The first two or three, because one is a sign.
+    Sign,
+    /// Words of other languages and of wallets.
+    Phrase(u8),
+}
+
+/// A shape without a fixed start.
+pub(super) struct Shape {
+    /// The bytes that may stand at the first places.
+    pub(super) begin: &'static [&'static [u8]],
+    pub(super) rarity: Rarity,
+    /// It is where a word begins.
+    is_word: bool,
+    judge: fn(PartialText<'_>, usize) -> TokenFound,
+}
+
+const fn word(begin: &'static [&'static [u8]], judge: fn(PartialText<'_>, usize) -> TokenFound) -> Shape {
+    Shape { begin, rarity: Rarity::Four, is_word: true, judge }
+}
+
+const fn sign(begin: &'static [&'static [u8]], judge: fn(PartialText<'_>, usize) -> TokenFound) -> Shape {
+    Shape { begin, rarity: Rarity::Sign, is_word: false, judge }
+}
+
+const fn phrase(kind: u8, begin: &'static [&'static [u8]]) -> Shape {
+    // Those of the first kind are whole words.
+    Shape { begin, rarity: Rarity::Phrase(kind), is_word: kind == 0, judge: phrases::judge }
+}
+
+/// What is looked for at a place that begins so.
+pub(super) static SHAPES: &[Shape] = &[
+    word(&[b"e", b"y", b"J"], jwt),
+    word(&[b"A", b"KSB", b"I", b"A"], aws),
+    word(&[b"bB", b"a", b"s", b"iI", b"cC"], bearer),
+    word(&[b"MNO", b"DTjz", b"AEIMQUYcgk", ALPHANUMERICS], discord),
+    word(&[b"p", b"a", b"t", ALPHANUMERICS, ALPHANUMERICS, ALPHANUMERICS], airtable),
+    sign(&[b"12", b"/", DIGITS, DIGITS, DIGITS], asana),
+    sign(&[b"6", b"~", ALPHANUMERICS], openshift),
+    sign(&[b"Q", b"~", ALPHANUMERICS], azure),
+    sign(&[b":", b"56", b"4", b"3", DIGITS], pgpass),
+    sign(&[b":", b"*", b":"], pgpass),
+    sign(&[b"-", b"S", b"e", b"c", b"u"], secure_string),
+    word(&[b"P", b"r", b"i", b"v", b"a", b"t", b"e", b"-", b"L"], putty),
+    phrase(0, &[b"mM", b"oO", b"tT", b" _dD", b"dDeE"]),
+    phrase(0, &[b"mM", b"nN", b"eE", b"mM", b"oO"]),
+    phrase(1, &[b"pP", b"hH", b"rR", b"aA", b"sS"]),
+    phrase(1, &[b"sS", b"eE", b"\xC3", b"\xB1\x91"]),
+    phrase(1, &[b"sS", b"eE", b"nN", b"aA", b" :=\"'"]),
+    phrase(1, &[b"\xD0", b"\xBF\x9F", b"\xD0", b"\xB0", b"\xD1"]),
+    phrase(1, &[b"\xE5", b"\xAF", b"\x86", b"\xE7"]),
+    phrase(1, &[b"\xE3", b"\x83", b"\x91", b"\xE3", b"\x82"]),
 ];
+
+static BY_BEGIN: LazyLock<Vec<Vec<&Shape>>> = LazyLock::new(|| {
+    let with = |byte: u8| SHAPES.iter().filter(|shape| shape.begin[0].contains(&byte)).collect();
+    (0..=u8::MAX).map(with).collect()
+});
+
+impl Shape {
+    /// Whether it may begin there, as far as the text goes.
+    fn may_begin(&self, text: &[u8], at: usize) -> bool {
+        self.begin.iter().zip(&text[at..]).all(|(class, byte)| class.contains(byte))
+            && (!self.is_word || starts_word(&text[..at]))
+    }
+}
+
+/// For each token of which four bytes are rare, those that may stand at its first places.
+pub(super) fn rare_starts() -> impl Iterator<Item = Vec<Vec<u8>>> {
+    starts().filter(|classes| {
+        let is_other = |shape: &Shape| shape.begin.iter().zip(classes).all(|(a, b)| **a == **b);
+        let is_sign = classes[0] == b"$";
+        !is_sign && !SHAPES.iter().any(|shape| shape.rarity != Rarity::Four && is_other(shape))
+    })
+}
 
 /// For each token, the bytes that may stand at its first places; without Telegram's, which begin with a number.
 pub(super) fn starts() -> impl Iterator<Item = Vec<Vec<u8>>> {
@@ -33,24 +115,16 @@ pub(super) fn starts() -> impl Iterator<Item = Vec<Vec<u8>>> {
         let behind = if token.start.len() < 3 { 2 } else { 1 };
         token.start.iter().map(|&byte| vec![byte]).chain(vec![alphabet; behind]).collect::<Vec<_>>()
     });
-    known.chain(OTHERS.iter().map(|classes| classes.iter().map(|class| class.to_vec()).collect()))
+    known.chain(SHAPES.iter().map(|shape| shape.begin.iter().map(|class| class.to_vec()).collect()))
 }
 
 /// Whether a token may begin at this place, as far as the text goes.
 #[inline]
 pub(super) fn may_begin(text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
-    let known = BY_FIRST[usize::from(rest[0])].iter().any(|begin| begin.agrees(rest));
-    let goes_on = |classes: &[&[u8]]| classes.iter().zip(rest).all(|(class, byte)| class.contains(byte));
-    let is_other = || match rest[0] {
-        b'e' => goes_on(OTHERS[0]),
-        b'A' => goes_on(OTHERS[1]),
-        b'b' | b'B' => goes_on(OTHERS[2]),
-        b'M' | b'N' | b'O' => goes_on(OTHERS[3]),
-        b'p' => goes_on(&OTHERS[4][..3]) && rest.get(3 + AIRTABLE_ID).is_none_or(|&byte| byte == b'.'),
-        _ => false,
-    };
-    (known || is_other()) && starts_word(&text[..at])
+    let first = usize::from(rest[0]);
+    let is_known = || BY_FIRST[first].iter().any(|begin| begin.agrees(rest)) && starts_word(&text[..at]);
+    BY_BEGIN[first].iter().any(|shape| shape.may_begin(text, at)) || is_known()
 }
 
 /// Whether a word can start after these bytes: not after a letter or digit, unless that ends a colour or an escape.
@@ -63,28 +137,31 @@ fn starts_word(before: &[u8]) -> bool {
 }
 
 /// Finds the token that begins at this place.
-pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
-    if !starts_word(text.before(at)) {
-        return Ok(None);
-    }
+pub(super) fn judge(text: PartialText<'_>, at: usize) -> TokenFound {
     let (Some(first), Some(_)) = (text.peek(at)?, text.peek(at + 1)?) else { return Ok(None) };
-    // Within base64, only starts with a sign are reliable.
-    let in_base64 = matches!(text.before(at).last(), Some(b'+' | b'/'));
-    let is_apart = |token: &Prefixed| !in_base64 || token.start.iter().any(|byte| matches!(byte, b'_' | b'-' | b'.'));
-    let known = BY_FIRST[usize::from(first)].iter().filter(|begin| begin.agrees(&text.bytes[at..]));
-    for token in known.map(|begin| begin.token).filter(|token| is_apart(token)) {
-        if let Some(found) = token.judge(text, at)? {
+    if starts_word(text.before(at)) {
+        // Within base64, only starts with a sign are reliable.
+        let in_base64 = matches!(text.before(at).last(), Some(b'+' | b'/'));
+        let is_apart = |token: &Prefixed| !in_base64 || !token.start.iter().all(u8::is_ascii_alphanumeric);
+        let known = BY_FIRST[usize::from(first)].iter().filter(|begin| begin.agrees(&text.bytes[at..]));
+        for token in known.map(|begin| begin.token).filter(|token| is_apart(token)) {
+            if let Some(found) = token.judge(text, at)? {
+                return Ok(Some(found));
+            }
+        }
+    }
+    if matches!(first, b'b' | b'B')
+        && starts_word(text.before(at))
+        && let Some(found) = bearer(text, at)?
+    {
+        return Ok(Some(found));
+    }
+    for shape in BY_BEGIN[usize::from(first)].iter().filter(|shape| shape.may_begin(text.bytes, at)) {
+        if let Some(found) = (shape.judge)(text, at)? {
             return Ok(Some(found));
         }
     }
-    match first {
-        b'e' => jwt(text, at),
-        b'A' => aws(text, at),
-        b'M' | b'N' | b'O' => discord(text, at),
-        b'b' | b'B' => bearer(text, at),
-        b'p' => airtable(text, at),
-        _ => Ok(None),
-    }
+    Ok(None)
 }
 
 fn is_jwt(byte: u8) -> bool {
@@ -105,7 +182,7 @@ fn secret(start: usize, end: usize, name: &str, alphabet: Option<fn(u8) -> bool>
 }
 
 /// Finds an AWS key id: exactly 20 capitals and digits.
-fn aws(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
+fn aws(text: PartialText<'_>, at: usize) -> TokenFound {
     const LEN: usize = 20;
     let len = count(text, at, LEN, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())?;
     let is_known = [&b"AKIA"[..], b"ASIA", b"ABIA"].iter().any(|start| text.bytes[at..].starts_with(start));
@@ -117,7 +194,7 @@ fn aws(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
 }
 
 /// Finds a JSON web token: two parts of base64 that are JSON objects, and the bytes after them.
-fn jwt(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
+fn jwt(text: PartialText<'_>, at: usize) -> TokenFound {
     const PART_MIN: usize = 8;
     let starts = |at: usize| -> Result<bool, Undecided> { Ok(count(text, at, 3, |byte| b"eyJ".contains(&byte))? == 3) };
     if !starts(at)? || !text.bytes[at..].starts_with(b"eyJ") {
@@ -135,7 +212,7 @@ fn jwt(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
 }
 
 /// Finds a Discord bot's token: its number in base64, a time, a signature.
-fn discord(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
+fn discord(text: PartialText<'_>, at: usize) -> TokenFound {
     if !matches!(text.peek(at)?, Some(b'M' | b'N' | b'O')) {
         return Ok(None);
     }
@@ -154,7 +231,7 @@ fn discord(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecide
 }
 
 /// Finds an Airtable token: an identifier, a dot, and 64 hexadecimal digits.
-fn airtable(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
+fn airtable(text: PartialText<'_>, at: usize) -> TokenFound {
     const SECRET: usize = 32;
     let is_part: fn(u8) -> bool = |byte| byte.is_ascii_alphanumeric();
     let id = at + 3;
@@ -170,7 +247,7 @@ fn airtable(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecid
 }
 
 /// Finds a Telegram bot's token, after its number and this colon.
-pub(super) fn bot(text: PartialText<'_>, colon: usize) -> Result<Option<Finding>, Undecided> {
+pub(super) fn bot(text: PartialText<'_>, colon: usize) -> TokenFound {
     let digits = text.before(colon).iter().rev().take(12).take_while(|byte| byte.is_ascii_digit()).count();
     if !(8..=10).contains(&digits) || text.peek(colon + 2)? != Some(b'A') {
         return Ok(None);
@@ -180,7 +257,7 @@ pub(super) fn bot(text: PartialText<'_>, colon: usize) -> Result<Option<Finding>
 }
 
 /// Finds the token after `Bearer ` or `Basic ` without a header's name.
-fn bearer(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
+fn bearer(text: PartialText<'_>, at: usize) -> TokenFound {
     const LEN: usize = 16;
     let Some(start) = [&b"bearer "[..], b"basic "].iter().find_map(|word| match text.has(at, word) {
         Ok(false) => None,
@@ -194,4 +271,105 @@ fn bearer(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided
     let has = |is: fn(&u8) -> bool| bytes.iter().any(is);
     let is_random = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
     Ok(if len < LEN || !is_random { None } else { secret(start, start + len, "BEARER_TOKEN", Some(is_part)) })
+}
+
+/// Finds a token of Asana's: `1/`, a number, a colon, and 32 hexadecimal digits; or `2/` and two numbers.
+fn asana(text: PartialText<'_>, at: usize) -> TokenFound {
+    const NUMBER: usize = 12;
+    let mut end = at + 1;
+    for _ in 0..2 {
+        if text.peek(end)? != Some(b'/') {
+            break;
+        }
+        let len = count(text, end + 1, 20, |byte| byte.is_ascii_digit())?;
+        if len < NUMBER {
+            return Ok(None);
+        }
+        end += 1 + len;
+    }
+    let is_long = text.peek(end)? == Some(b':') && count(text, end + 1, 32, |byte| byte.is_ascii_hexdigit())? == 32;
+    Ok(if is_long { secret(at, end + 33, "ASANA_TOKEN", Some(|byte| byte.is_ascii_hexdigit())) } else { None })
+}
+
+/// Finds a token of OpenShift's, in the middle of its start `sha256~`.
+fn openshift(text: PartialText<'_>, at: usize) -> TokenFound {
+    const LEN: usize = 43;
+    let is_token = text.before(at).ends_with(b"sha25") && count(text, at + 2, LEN, is_token)? == LEN;
+    Ok(if is_token { secret(at + 2, at + 2 + LEN, "OPENSHIFT_TOKEN", Some(self::is_token)) } else { None })
+}
+
+/// Finds a secret of an application in Azure by its fixed middle. The four characters before that have passed.
+fn azure(text: PartialText<'_>, at: usize) -> TokenFound {
+    let is_part: fn(u8) -> bool = |byte| is_token(byte) || matches!(byte, b'.' | b'~');
+    let before = text.before(at);
+    let len = before.iter().rev().take(5).take_while(|&&byte| is_part(byte)).count();
+    let is_middle = len == 4 && before.last().is_some_and(u8::is_ascii_digit);
+    let is_secret = is_middle && count(text, at + 2, 31, is_part)? == 31;
+    Ok(if is_secret { secret(at, at + 33, "AZURE_SECRET", Some(is_part)) } else { None })
+}
+
+/// Finds the password in a line of PostgreSQL's `.pgpass`, at the colon before its port: `host:5432:database:user:password`.
+fn pgpass(text: PartialText<'_>, at: usize) -> TokenFound {
+    let is_name = |byte: u8| is_token(byte) || matches!(byte, b'.' | b'*');
+    let host = text.before(at).iter().rev().take(PGPASS_FIELD_BYTES_MAX).take_while(|&&byte| is_name(byte)).count();
+    let before_host = text.before(at - host).last();
+    if host == 0 || before_host.is_some_and(|byte| matches!(byte, b':' | b'/' | b'@')) {
+        return Ok(None);
+    }
+    let mut end = at + 1;
+    for field in 0..3 {
+        let is_part: fn(u8) -> bool = match field {
+            0 => |byte| byte.is_ascii_digit() || byte == b'*',
+            _ => |byte| is_token(byte) || matches!(byte, b'.' | b'*'),
+        };
+        let len = count(text, end, PGPASS_FIELD_BYTES_MAX, is_part)?;
+        let is_number = field == 2 && text.bytes[end..end + len].iter().all(u8::is_ascii_digit);
+        if len == 0 || is_number || text.peek(end + len)? != Some(b':') {
+            return Ok(None);
+        }
+        end += len + 1;
+    }
+    let is_password: fn(u8) -> bool = |byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`');
+    let len = count(text, end, PGPASS_FIELD_BYTES_MAX, is_password)?;
+    let is_variable = matches!(text.bytes.get(end), Some(b'$' | b'<' | b'{' | b'*'));
+    Ok(if len < 4 || is_variable { None } else { secret(end, end + len, "PGPASS", Some(is_password)) })
+}
+
+/// Finds the password in a call of PowerShell's `ConvertTo-SecureString`, at its dash.
+fn secure_string(text: PartialText<'_>, at: usize) -> TokenFound {
+    const NAME: &[u8] = b"-SecureString";
+    const OPTION: &[u8] = b"-String";
+    if !text.before(at).ends_with(b"ConvertTo") || !text.has(at, NAME)? {
+        return Ok(None);
+    }
+    let mut start = text.skip_blanks(at + NAME.len())?;
+    if text.has(start, OPTION)? {
+        start = text.skip_blanks(start + OPTION.len())?;
+    }
+    match text.peek(start)? {
+        Some(b'"' | b'\'') => {
+            let value = Value::at(text, start)?;
+            Ok(value.and_then(|value| value.masked(text, b"PASSWORD", SecretKind::Password, Form::Quoted)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Finds the lines of a private key in the form of PuTTY's: `Private-Lines: 1` and what follows.
+fn putty(text: PartialText<'_>, at: usize) -> TokenFound {
+    const NAME: &[u8] = b"Private-Lines: ";
+    const LINE: usize = 20;
+    if !text.has(at, NAME)? {
+        return Ok(None);
+    }
+    let digits = count(text, at + NAME.len(), 4, |byte| byte.is_ascii_digit())?;
+    let end = at + NAME.len() + digits;
+    let breaks = count(text, end, 2, |byte| matches!(byte, b'\r' | b'\n'))?;
+    let start = end + breaks;
+    let is_base64: fn(u8) -> bool = |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    if digits == 0 || breaks == 0 || count(text, start, LINE, is_base64)? < LINE {
+        return Ok(None);
+    }
+    let swallow = Some(Swallow::Key(KeyBody::default()));
+    Ok(Some(Finding { start, end: start, name: "PRIVATE_KEY".to_owned(), swallow }))
 }

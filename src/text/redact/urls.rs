@@ -37,7 +37,9 @@ pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>,
             Some(_) => end += 1,
         }
     }
-    let Some(host_at) = text.bytes[start..end].iter().rposition(|&byte| byte == b'@') else { return Ok(None) };
+    let Some(host_at) = text.bytes[start..end].iter().rposition(|&byte| byte == b'@') else {
+        return unescaped(text, start, end);
+    };
     let user = &text.bytes[start..start + host_at];
     let end = start + host_at;
     let secret = |start, name: &str| Ok(Some(Finding { start, end, name: name.to_owned(), swallow: None }));
@@ -53,6 +55,33 @@ pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>,
         None if is_token(user) => secret(start, "URL_TOKEN"),
         None => Ok(None),
     }
+}
+
+/// Finds a password with a slash, a question mark or a hash in it, which should have been escaped. The authority seems to
+/// end at `end`; what is behind its colon is no port.
+fn unescaped(text: PartialText<'_>, start: usize, end: usize) -> Result<Option<Finding>, Undecided> {
+    let Some(colon) = text.bytes[start..end].iter().position(|&byte| byte == b':') else { return Ok(None) };
+    let password = start + colon + 1;
+    let is_user = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'%' | b'+');
+    let is_port = text.bytes[password..end].iter().all(u8::is_ascii_digit);
+    let is_placeholder = matches!(text.bytes[password..end].first(), Some(b'$' | b'{' | b'[' | b'%' | b'*' | b'<'));
+    let is_apart = matches!(text.peek(end)?, Some(b'/' | b'?' | b'#'));
+    if !is_apart || is_port || is_placeholder || colon == 0 || !text.bytes[start..start + colon].iter().all(is_user) {
+        return Ok(None);
+    }
+    let mut at = end;
+    while at - start < AUTHORITY_BYTES_MAX {
+        match text.peek(at)? {
+            Some(b'@') => break,
+            Some(byte) if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\') => {
+                at += 1
+            }
+            _ => return Ok(None),
+        }
+    }
+    let has_host = text.peek(at + 1)?.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'[');
+    let found = || Finding { start: password, end: at, name: "URL_PASSWORD".to_owned(), swallow: None };
+    Ok((text.bytes.get(at) == Some(&b'@') && has_host).then(found))
 }
 
 fn is_token(user: &[u8]) -> bool {
