@@ -1,9 +1,9 @@
 //! Masks the secrets of a run before the journal keeps anything: in the fields of its start and in its output.
 //!
-//! Output is masked as raw bytes, each stream by itself, before it goes to the excerpt and the raw file. So a secret is
-//! found however it was cut into frames. Bytes that may begin a secret are held back, and the output of other streams
-//! waits for them, up to a bound. A secret with an escape sequence in its middle is found in the excerpt, whose text is
-//! masked once more, but not in the raw file. A secret that is written to two streams in turns is not found.
+//! Output is masked as raw bytes, each stream by itself, before it goes to the excerpt, the raw file and the recording. So
+//! a secret is found however it was cut into frames. Bytes that may begin a secret are held back, and the output of other
+//! streams waits for them, up to a bound. The excerpt's text is masked once more, because it has lost what was written
+//! over. A secret that is written to two streams in turns is not found.
 //!
 //! Invariants: the secrets are in memory only, and are dropped with the run; a field that was cut to its bound shows no
 //! part of a secret at the cut.

@@ -2,13 +2,15 @@
 //! are, any value after a secret's name, and tokens of a known shape.
 //!
 //! ```text
-//! bytes ──▶ ValueMasker ──▶ PatternMasker ──▶ text with masks
-//!           values of the    names in the text,
-//!           environment      shapes
+//! bytes ──▶ Escapes ──▶ ValueMasker ──▶ PatternMasker ──▶ text with masks
+//!           what a       values of the   names in the text,
+//!           terminal     environment     shapes
+//!           shows
 //! ```
 //!
 //! | module | what it is for |
 //! | --- | --- |
+//! | `escapes` | takes escape sequences out of what is searched, and puts them back |
 //! | `value_masker`, `automaton` | the values of the environment's secret variables |
 //! | `pattern_masker`, `anchors`, `partial_text` | looks for places that need a verdict, in output that comes in pieces |
 //! | `assigned`, `names`, `plausible`, `value` | `NAME=value` and its kin: which names, and which values behind them |
@@ -36,6 +38,7 @@ mod automaton;
 mod command_options;
 mod command_secrets;
 mod command_words;
+mod escapes;
 mod finding;
 mod grammar;
 mod key_body;
@@ -63,10 +66,11 @@ use std::ops::{Deref, Range};
 
 use memchr::memmem;
 
+use escapes::{ESC, Escapes, SearchSink, StrippedPiece};
 use grammar::Grammar;
 use mask::{mask, shown};
 use pattern_masker::{PatternMasker, ValueBounds};
-use value_masker::{KnownValues, ValueMasker};
+use value_masker::{KnownValues, Passage, ValueMasker};
 
 /// The shortest value that is masked, in bytes. Shorter ones are too likely to be ordinary words.
 const VALUE_BYTES_MIN: usize = 8;
@@ -76,6 +80,7 @@ const COMMAND_SECRET: &str = "PASSWORD";
 /// The masker of one stream; see the module's text.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
+    escapes: Escapes,
     /// `None` without known values.
     values: Option<ValueMasker>,
     patterns: PatternMasker,
@@ -84,11 +89,21 @@ pub struct Redactor {
     count: u64,
 }
 
+/// What a search of a piece that has escape sequences came to.
+enum Unchanged {
+    /// So much of it was searched, and has no secret.
+    Passed(usize),
+    /// There is a secret in so much of it, or the end of one; nothing was done.
+    Masks(usize),
+    /// Sequences wait or carry something; nothing was done.
+    Unknown,
+}
+
 /// Joins small pieces on the way from one masker to the next.
 struct Pieces<'a> {
     patterns: &'a mut PatternMasker,
     small: &'a mut Vec<u8>,
-    out: &'a mut Vec<u8>,
+    sink: SearchSink<'a>,
 }
 
 impl Pieces<'_> {
@@ -102,15 +117,33 @@ impl Pieces<'_> {
             self.flush();
         } else {
             self.flush();
-            self.patterns.push(bytes, self.out);
+            self.patterns.push(bytes, &mut self.sink);
         }
     }
 
     fn flush(&mut self) {
         if !self.small.is_empty() {
-            self.patterns.push(self.small, self.out);
+            self.patterns.push(self.small, &mut self.sink);
             self.small.clear();
         }
+    }
+}
+
+impl Passage for Pieces<'_> {
+    fn text(&mut self, text: &[u8]) {
+        self.sink.escapes.pass(text.len());
+        self.push(text);
+    }
+
+    fn mask(&mut self, name: &str, len: usize) {
+        let mut out = Vec::new();
+        mask(name, &mut out);
+        self.sink.escapes.pass_mask(len, out.len());
+        self.push(&out);
+    }
+
+    fn skip(&mut self, len: usize) {
+        self.sink.escapes.pass_mask(len, 0);
     }
 }
 
@@ -151,24 +184,145 @@ impl Redactor {
 
     /// Takes the next bytes. Appends those that are certainly no part of a secret, and masks for secrets.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
+        /// A look for escapes leaves so much in the processor's cache.
+        const PIECE: usize = 16 << 10;
+        /// So much is read with care where the sequences ask for it.
+        const CAREFUL: usize = 256;
+        let mut rest = input;
+        while !rest.is_empty() {
+            let mut len = rest.len().min(PIECE);
+            let piece = &rest[..len];
+            if self.escapes.is_empty() && memchr::memchr(ESC, piece).is_none() {
+                self.search(piece, out);
+            } else {
+                match self.pass_unchanged(piece, out) {
+                    Unchanged::Passed(passed) => len = passed,
+                    Unchanged::Masks(read) => {
+                        len = read;
+                        self.search_between_escapes(&piece[..len], out);
+                    }
+                    Unchanged::Unknown => {
+                        len = len.min(CAREFUL);
+                        self.search_between_escapes(&piece[..len], out);
+                    }
+                }
+            }
+            rest = &rest[len..];
+        }
+    }
+
+    /// Searches a piece as if nothing in it were secret, which is so nearly always: then the sequences in it need not be
+    /// put back one by one.
+    fn pass_unchanged(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Unchanged {
+        const WORTHWHILE: usize = 256;
+        if piece.len() < WORTHWHILE || !self.escapes.is_empty() || self.is_dropping() {
+            return Unchanged::Unknown;
+        }
+        let stripped = StrippedPiece::of(piece);
+        if stripped.len < WORTHWHILE {
+            return Unchanged::Unknown;
+        }
+        let before = self.clone();
+        let mut passed = Vec::with_capacity(stripped.text.len() + before.held_bytes());
+        self.search(&stripped.text, &mut passed);
+        let whole = before.held_bytes() + stripped.text.len();
+        let held = self.held_bytes();
+        if self.count() != before.count() || self.is_dropping() || passed.len() + held != whole {
+            *self = before;
+            return Unchanged::Masks(stripped.len);
+        }
+        let at = stripped.text.len().saturating_sub(held);
+        out.extend_from_slice(&passed[..passed.len() - at]);
+        out.extend_from_slice(self.escapes.wait_behind(&stripped, at));
+        SearchSink { escapes: &mut self.escapes, out }.settle();
+        self.bound_escapes(out);
+        Unchanged::Passed(stripped.len)
+    }
+
+    /// Whether what comes next may belong to a secret that was masked.
+    fn is_dropping(&self) -> bool {
+        self.patterns.is_dropping() || self.values.as_ref().is_some_and(ValueMasker::is_dropping)
+    }
+
+    fn search_between_escapes(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        let mut escapes = std::mem::take(&mut self.escapes);
+        let text = escapes.take_out(piece, |sequence, masked| self.mask_sequence(sequence, masked));
+        self.escapes = escapes;
+        self.search(&text, out);
+        self.bound_escapes(out);
+    }
+
+    /// Lets text go if too many sequences wait for it.
+    fn bound_escapes(&mut self, out: &mut Vec<u8>) {
+        if self.escapes.is_full() {
+            self.release(out);
+            // Of what is certainly secret, nothing is let go.
+            if self.escapes.is_full() {
+                SearchSink { escapes: &mut self.escapes, out }.put_back_all();
+            }
+        }
+    }
+
+    /// Appends what is held back. What comes after it is still read together with it, so that the rest of a secret is masked.
+    fn release(&mut self, out: &mut Vec<u8>) {
+        let sink = SearchSink { escapes: &mut self.escapes, out };
+        let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, sink };
+        if let Some(values) = &mut self.values {
+            values.release(&mut pieces);
+            pieces.flush();
+        }
+        let Pieces { patterns, mut sink, .. } = pieces;
+        patterns.release(&mut sink);
+        sink.settle();
+    }
+
+    /// Masks what a sequence carries.
+    fn mask_sequence(&mut self, sequence: &[u8], out: &mut Vec<u8>) {
+        let mut whole = self.fresh();
+        whole.search(sequence, out);
+        whole.end_search(out);
+        self.count += whole.count();
+    }
+
+    /// Searches text without escape sequences.
+    fn search(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let mut sink = SearchSink { escapes: &mut self.escapes, out };
         match &mut self.values {
-            None => self.patterns.push(input, out),
+            None => {
+                sink.escapes.take_late(text.len());
+                self.patterns.push(text, &mut sink);
+                sink.settle();
+            }
             Some(values) => {
-                let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, out };
-                self.count += values.push(input, &mut |bytes| pieces.push(bytes));
+                sink.escapes.take(text.len());
+                let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, sink };
+                self.count += values.push(text, &mut pieces);
+                pieces.text(&[]);
                 pieces.flush();
+                pieces.sink.settle();
             }
         }
     }
 
     /// Ends the stream: appends the bytes that were held back. Afterwards the masker is as new, but for the count.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.end_search(out);
+        let open = self.escapes.give_up();
+        self.mask_sequence(&open, out);
+        self.escapes = Escapes::default();
+    }
+
+    fn end_search(&mut self, out: &mut Vec<u8>) {
+        let sink = SearchSink { escapes: &mut self.escapes, out };
+        let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, sink };
         if let Some(values) = &mut self.values {
-            let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, out };
-            self.count += values.finish(&mut |bytes| pieces.push(bytes));
+            self.count += values.finish(&mut pieces);
+            pieces.text(&[]);
             pieces.flush();
         }
-        self.patterns.finish(out);
+        let Pieces { patterns, mut sink, .. } = pieces;
+        patterns.finish(&mut sink);
+        sink.settle();
     }
 
     /// Masks a whole text, such as a command.
@@ -230,11 +384,13 @@ impl Redactor {
     /// Whether some of the last bytes are held back.
     #[must_use]
     pub fn is_holding(&self) -> bool {
-        self.held_bytes() > 0
+        self.values.as_ref().is_some_and(|values| values.held_bytes() > 0)
+            || self.patterns.held_bytes() > 0
+            || !self.escapes.is_empty()
     }
 
     fn held_bytes(&self) -> usize {
-        self.values.as_ref().map_or(0, ValueMasker::held_bytes) + self.patterns.held_bytes()
+        self.values.as_ref().map_or(0, ValueMasker::held_bytes) + self.patterns.held_bytes() + self.escapes.held_bytes()
     }
 
     /// The number of masks written so far.

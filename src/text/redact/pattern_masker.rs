@@ -3,6 +3,7 @@
 //! Invariant: how the stream was split never shows. A verdict about a place depends on at most [`CONTEXT`] bytes before it,
 //! which are kept, and on a bounded number of bytes after it, which it waits for.
 
+use super::escapes::SearchSink;
 use super::finding::{Finding, Swallow};
 use super::mask::mask;
 use super::partial_text::{CONTEXT, PartialText, Undecided};
@@ -13,6 +14,8 @@ pub(super) struct PatternMasker {
     /// The last bytes that have passed, and after them those that are held back.
     buffer: Vec<u8>,
     passed: usize,
+    /// How far the buffer was let go without a verdict, if that is further.
+    released: usize,
     swallow: Option<Swallow>,
     /// Masks written so far.
     pub(super) count: u64,
@@ -20,14 +23,19 @@ pub(super) struct PatternMasker {
 
 impl PatternMasker {
     pub(super) fn held_bytes(&self) -> usize {
-        self.buffer.len() - self.passed
+        self.buffer.len() - self.passed.max(self.released)
+    }
+
+    /// Whether what comes next may belong to a secret that was masked.
+    pub(super) fn is_dropping(&self) -> bool {
+        self.swallow.is_some()
     }
 
     /// Takes the next bytes. Appends those about which the verdict is certain.
-    pub(super) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn push(&mut self, input: &[u8], sink: &mut SearchSink<'_>) {
         let old = self.buffer.len();
         if old == 0 {
-            let taken = self.scan(PartialText { bytes: input, last: false }, 0, out);
+            let taken = self.scan(PartialText { bytes: input, last: false }, 0, sink);
             self.keep(input, taken);
             return;
         }
@@ -35,18 +43,20 @@ impl PatternMasker {
         let (first, rest) = input.split_at(input.len().min(2 * CONTEXT));
         let mut joined = std::mem::take(&mut self.buffer);
         joined.extend_from_slice(first);
-        let mut taken = self.scan(PartialText { bytes: &joined, last: false }, self.passed, out);
+        let mut taken = self.scan(PartialText { bytes: &joined, last: false }, self.passed, sink);
         if !rest.is_empty() && taken >= old + CONTEXT {
-            let taken = self.scan(PartialText { bytes: input, last: false }, taken - old, out);
+            self.released = 0;
+            let taken = self.scan(PartialText { bytes: input, last: false }, taken - old, sink);
             self.buffer = joined;
             self.keep(input, taken);
             return;
         }
         if !rest.is_empty() {
             joined.extend_from_slice(rest);
-            taken = self.scan(PartialText { bytes: &joined, last: false }, taken, out);
+            taken = self.scan(PartialText { bytes: &joined, last: false }, taken, sink);
         }
         self.passed = taken.min(CONTEXT);
+        self.released = self.released.saturating_sub(taken - self.passed);
         joined.drain(..taken - self.passed);
         self.buffer = joined;
     }
@@ -57,27 +67,40 @@ impl PatternMasker {
         self.buffer.extend_from_slice(&text[taken - self.passed..]);
     }
 
+    /// Lets go what is held back. What comes after it is still read together with it, so that the rest of a secret is
+    /// masked.
+    pub(super) fn release(&mut self, sink: &mut SearchSink<'_>) {
+        if self.swallow.is_none() {
+            sink.text(&self.buffer[self.passed.max(self.released)..]);
+            self.released = self.buffer.len();
+        }
+    }
+
     /// Ends the stream: appends the bytes that were held back.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn finish(&mut self, sink: &mut SearchSink<'_>) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.scan(PartialText { bytes: &buffer, last: true }, self.passed, out);
-        (self.passed, self.swallow) = (0, None);
+        self.scan(PartialText { bytes: &buffer, last: true }, self.passed, sink);
+        self.passed = 0;
+        self.released = 0;
+        self.swallow = None;
     }
 
     /// Reads the text as far as verdicts are certain. Returns how far.
-    fn scan(&mut self, text: PartialText<'_>, from: usize, out: &mut Vec<u8>) -> usize {
+    fn scan(&mut self, text: PartialText<'_>, from: usize, sink: &mut SearchSink<'_>) -> usize {
         let PartialText { bytes, last } = text;
-        let (mut at, mut copied) = (from, from);
+        let mut at = from;
+        let mut copied = from.max(self.released);
         while at < bytes.len() {
             if let Some(swallow) = &mut self.swallow {
                 let Some((len, goes_on)) = swallow.take(&bytes[at..], last) else { break };
                 at += len;
-                copied = at;
+                sink.skip(at.saturating_sub(copied));
+                copied = copied.max(at);
                 if !goes_on {
                     let is_key = matches!(self.swallow.take(), Some(Swallow::Key(_)));
                     if is_key && at > 0 && bytes[at - 1] == b'\n' {
                         // The key had no last line, but the line before this one ended.
-                        out.push(b'\n');
+                        sink.insert(b"\n");
                     }
                 }
                 continue;
@@ -91,16 +114,26 @@ impl PatternMasker {
                 Err(Undecided) => break,
                 Ok(None) => at += 1,
                 Ok(Some(secret)) => {
-                    out.extend_from_slice(&bytes[copied..secret.start]);
-                    mask(&secret.name, out);
-                    self.count += 1;
+                    if copied < secret.start {
+                        sink.text(&bytes[copied..secret.start]);
+                        copied = secret.start;
+                    }
+                    // Of a secret that was let go, nothing is left to mask.
+                    if copied < secret.end || secret.swallow.is_some() {
+                        sink.settle();
+                        mask(&secret.name, sink.out);
+                        self.count += 1;
+                    }
+                    sink.skip(secret.end.saturating_sub(copied));
                     at = secret.end;
-                    copied = at;
+                    copied = copied.max(at);
                     self.swallow = secret.swallow;
                 }
             }
         }
-        out.extend_from_slice(&bytes[copied..at]);
+        if copied < at {
+            sink.text(&bytes[copied..at]);
+        }
         at
     }
 }

@@ -9,7 +9,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::automaton::{Automaton, PATTERN_BYTES_MIN, ROOT};
-use super::mask::mask;
 use crate::limits;
 
 /// The values of one environment, shared by the maskers of its streams.
@@ -112,6 +111,8 @@ pub(super) struct ValueMasker {
     node: u32,
     /// The bytes held back: the beginning of a value, and before it the values found.
     held: Vec<u8>,
+    /// How many of them were let go all the same.
+    released: usize,
     hits: Vec<Hit>,
     /// A found value that is longer than the automaton's part, and how many of its bytes were read.
     rest: Option<(usize, usize)>,
@@ -125,9 +126,19 @@ struct Hit {
     value: usize,
 }
 
+/// Where a [`ValueMasker`] puts what it lets pass.
+pub(super) trait Passage {
+    /// Text passes.
+    fn text(&mut self, text: &[u8]);
+    /// A mask with this name takes the place of so many bytes.
+    fn mask(&mut self, name: &str, len: usize);
+    /// So many bytes are left out.
+    fn skip(&mut self, len: usize);
+}
+
 impl ValueMasker {
     pub(super) fn new(known: Arc<KnownValues>) -> Self {
-        Self { known, node: ROOT, held: Vec::new(), hits: Vec::new(), rest: None }
+        Self { known, node: ROOT, held: Vec::new(), released: 0, hits: Vec::new(), rest: None }
     }
 
     pub(super) fn fresh(&self) -> Self {
@@ -139,22 +150,28 @@ impl ValueMasker {
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        self.held.len()
+        self.held.len() - self.released
+    }
+
+    /// Whether what comes next may belong to a value that was masked.
+    pub(super) fn is_dropping(&self) -> bool {
+        self.rest.is_some()
     }
 
     /// Takes bytes, and passes on those about which the verdict is certain. Returns the number of masks among them.
-    pub(super) fn push(&mut self, input: &[u8], sink: &mut impl FnMut(&[u8])) -> u64 {
+    pub(super) fn push(&mut self, input: &[u8], sink: &mut impl Passage) -> u64 {
         let (mut at, mut count) = (0, 0);
         while at < input.len() {
             if let Some((value, passed)) = self.rest {
                 let rest = &self.known.values[value].value[passed..];
                 let same = rest.iter().zip(&input[at..]).take_while(|(a, b)| a == b).count();
                 at += same;
+                sink.skip(same);
                 let goes_on = at == input.len() && same < rest.len();
                 self.rest = goes_on.then_some((value, passed + same));
             } else if self.held.is_empty() {
                 let len = self.known.automaton.skip(&input[at..]);
-                sink(&input[at..at + len]);
+                sink.text(&input[at..at + len]);
                 at += len;
                 // The automaton takes at least one step.
                 if let Some(&byte) = input.get(at) {
@@ -169,14 +186,23 @@ impl ValueMasker {
         count + self.settle(sink)
     }
 
+    /// Lets go what is held back. What comes after it is still read together with it, so that the rest of a value is
+    /// masked.
+    pub(super) fn release(&mut self, sink: &mut impl Passage) {
+        if self.hits.is_empty() {
+            sink.text(&self.held[self.released..]);
+            self.released = self.held.len();
+        }
+    }
+
     /// Ends the stream.
-    pub(super) fn finish(&mut self, sink: &mut impl FnMut(&[u8])) -> u64 {
+    pub(super) fn finish(&mut self, sink: &mut impl Passage) -> u64 {
         self.node = ROOT;
         self.rest = None;
         self.settle(sink)
     }
 
-    fn step(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) -> u64 {
+    fn step(&mut self, byte: u8, sink: &mut impl Passage) -> u64 {
         self.held.push(byte);
         self.node = self.known.automaton.step(self.node, byte);
         if let Some(value) = self.known.automaton.value(self.node) {
@@ -202,27 +228,38 @@ impl ValueMasker {
     }
 
     /// Passes on the bytes in which no value can begin any more.
-    fn settle(&mut self, sink: &mut impl FnMut(&[u8])) -> u64 {
+    fn settle(&mut self, sink: &mut impl Passage) -> u64 {
         let open = self.held.len() - self.known.automaton.depth(self.node);
         let (mut at, mut count) = (0, 0);
         while let Some(&hit) = self.hits.first().filter(|hit| hit.end <= open) {
-            sink(&self.held[at..hit.start]);
-            let mut out = Vec::new();
-            mask(&self.known.values[hit.value].name, &mut out);
-            sink(&out);
+            self.pass(at..hit.start, sink);
+            // Of a value that was let go, only the rest is left to mask.
+            let from = hit.start.max(self.released);
+            if from < hit.end {
+                sink.mask(&self.known.values[hit.value].name, hit.end - from);
+                count += 1;
+            }
             at = hit.end;
-            count += 1;
             self.hits.remove(0);
         }
         let safe = self.hits.first().map_or(open, |hit| open.min(hit.start));
         if safe > at {
-            sink(&self.held[at..safe]);
+            self.pass(at..safe, sink);
             at = safe;
         }
         self.held.drain(..at);
+        self.released = self.released.saturating_sub(at);
         for hit in &mut self.hits {
             (hit.start, hit.end) = (hit.start - at, hit.end - at);
         }
         count
+    }
+
+    /// Passes on these held bytes, unless they were let go.
+    fn pass(&self, part: Range<usize>, sink: &mut impl Passage) {
+        let from = part.start.max(self.released);
+        if from < part.end {
+            sink.text(&self.held[from..part.end]);
+        }
     }
 }

@@ -203,6 +203,24 @@ fn escape_sequences_and_overwriting_hide_no_secret() {
     }
 }
 
+/// The raw file and the recording of a long output keep its colours, and no secret for that.
+#[test]
+fn a_colour_in_a_secret_hides_it_in_no_file() {
+    let home = TempDir::new(None);
+    let token = tokens()[0].clone();
+    let (first, rest) = token.split_at(9);
+    let value = &environment()[1].1;
+    let (head, tail) = value.split_at(3);
+    let padding = "some words that nobody has to read twice\n".repeat(4_000);
+    let output = format!("{padding}{first}\x1b[0;1m{rest}\x1b[m\n{padding}{head}\x1b[32m{tail}\n{padding}");
+    let start = StartRecord { seq: 1, ..StartRecord::default() };
+    let (records, kept) = record(home.path(), &[(start, vec![(0, output.as_bytes())])], Bounds::default());
+    let end = records.iter().find(|record| record["type"] == "end").unwrap();
+    let kept = String::from_utf8_lossy(&kept).into_owned() + &end.to_string();
+    assert!(end["raw"].is_string() && kept.contains("\x1b[0;1m") && kept.contains("«redacted:"), "{end}");
+    assert!(!kept.contains(&rest[..8]) && !kept.contains(tail), "{end}");
+}
+
 /// Both streams end in bytes that may begin a secret.
 #[test]
 fn bytes_that_may_begin_a_secret_are_kept_if_no_secret_comes() {

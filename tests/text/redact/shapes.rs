@@ -3,7 +3,9 @@
 use rexec_host::text::redact::Redactor;
 use rexec_host::text::sanitize::{Mode, Sanitizer};
 
-use super::command;
+use super::{command, redact};
+use crate::data::sides;
+use crate::dice::rounds;
 
 /// Kind, where it stands (`out` or `cmd`), and a text with a secret between ‹ and ›. ␤ stands for a line feed, ␉ for a tab,
 /// ␛ for an escape; ¦ is nothing, and keeps what searches repositories for secrets from finding one here.
@@ -107,6 +109,117 @@ fn lines_that_look_a_little_like_secrets_come_through() {
     assert!(changed.is_empty(), "{}:\n{}", changed.len(), changed.join(""));
     // All in one, where one line may seem to belong to the next.
     assert_eq!(masked(&[NEAR.as_bytes()]), NEAR);
+}
+
+#[test]
+fn escape_sequences_neither_hide_a_secret_nor_change_what_is_masked() {
+    const SEQUENCES: [&str; 8] = [
+        "\x1b[1m",
+        "\x1b[0;38;5;12m",
+        "\x1b[K",
+        "\x1b[?25l",
+        "\x1b(B",
+        "\x1b]8;;http://x\x1b\\",
+        "\x1b]0;t\x07",
+        "\x1b[m",
+    ];
+    for Planted { kind, before, secret, after, .. } in planted().iter().filter(|planted| !planted.is_command) {
+        let text = shown(&format!("{before}{secret}{after}\n"));
+        let expected = masked(&[text.as_bytes()]);
+        for (at, _) in text.char_indices() {
+            let sequence = SEQUENCES[at % SEQUENCES.len()];
+            let coloured = format!("{}{sequence}{}", &text[..at], &text[at..]);
+            let seen = masked(&[coloured.as_bytes()]);
+            assert_eq!(shown(&seen), shown(&expected), "{kind} at {at}");
+            assert!(seen.contains(sequence), "{kind} at {at}: {seen:?}");
+        }
+        // One before each character.
+        let coloured: String = text.chars().flat_map(|c| ['\x1b', '[', '3', '1', 'm', c]).collect();
+        assert_eq!(shown(&masked(&[coloured.as_bytes()])), shown(&expected), "{kind}");
+    }
+}
+
+#[test]
+fn text_with_escape_sequences_and_no_secret_comes_through() {
+    for text in [
+        "\x1b[1mplain\x1b[0m and \x1b]0;title\x07more\x1b[2;3H there\x1b[\n\x1b\x1b[5",
+        "tok\x1b[1men\x1b[0m kinds\x1b[3C, pass\x1b[Aed \x1bM\x1b7\x1b8 \x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\",
+        "\x1bPq#0;2;0;0;0#0~~\x1b\\ sixel \x1b]never ended",
+        "key\x1b[1m\x1b[2m\x1b[3m",
+    ] {
+        let text = text.as_bytes();
+        for at in 0..=text.len() {
+            assert_eq!(masked(&[&text[..at], &text[at..]]).as_bytes(), text, "cut at {at}");
+        }
+        assert_eq!(masked(&text.chunks(1).collect::<Vec<_>>()).as_bytes(), text);
+    }
+    // Sequences without end are held back up to a bound.
+    let flood = format!("my token{}", "\x1b[1m".repeat(20_000));
+    let mut redactor = Redactor::default();
+    let mut out = Vec::new();
+    redactor.push(flood.as_bytes(), &mut out);
+    assert!(out.len() + (24 << 10) > flood.len(), "{} of {}", out.len(), flood.len());
+    redactor.finish(&mut out);
+    assert_eq!(out.len(), flood.len());
+}
+
+/// Large pieces are searched at once and pass unchanged where nothing is secret; small ones are not.
+#[test]
+fn coloured_output_is_masked_alike_however_much_of_it_comes_at_once() {
+    const FRAGMENTS: [&str; 22] = [
+        "\x1b[1;31merror\x1b[0m: ",
+        "\x1b[38;2;1;22;133mwarn\x1b[m\x1b[K",
+        "\x1b[32m.\x1b[0m",
+        "\x1b[2K\r",
+        "\x1b[3;4H",
+        "\x1b[1A",
+        "\x1b(B",
+        "\x1b7",
+        "\x1b",
+        "\x1b[",
+        "\x1b[31",
+        "\x1b]8;;http://h/x\x1b\\link\x1b]8;;\x07",
+        "\x1b]0;title",
+        "\x1b[1mtok",
+        "pass\x1b[0mword: ",
+        "sk-",
+        "correct \x1b[1mho",
+        "\n",
+        "some words that nobody has to read twice, ",
+        "é",
+        "a b ",
+        "0123456789abcdef",
+    ];
+    let planted: Vec<Planted> = planted().into_iter().filter(|planted| !planted.is_command).collect();
+    let mut masks = 0;
+    let mut unmasked = 0;
+    rounds(300, |random| {
+        let mut text = String::new();
+        let len = 1 << random.below(16);
+        let secrets = random.below(3);
+        while text.len() < len {
+            let Planted { before, secret, after, .. } = &planted[random.below(planted.len())];
+            match random.below(100) {
+                0 if secrets > 0 => text.extend([before.as_str(), secret, after]),
+                1 if secrets > 0 => text.extend([before.as_str(), "\x1b[1m", secret, "\x1b[0m"]),
+                2 if secrets > 0 => text.extend(secret.chars().flat_map(|c| ["\x1b[31m".to_owned(), c.to_string()])),
+                _ => text.push_str(FRAGMENTS[random.below(FRAGMENTS.len())]),
+            }
+        }
+        let small = redact(text.as_bytes().chunks(100));
+        for pieces in [vec![text.as_bytes()], text.as_bytes().chunks(4096).collect(), random.pieces(text.as_bytes())] {
+            let large = redact(pieces);
+            assert!(large == small, "{text:?} {}", sides(large.as_bytes(), small.as_bytes()));
+        }
+        (masks, unmasked) = (masks + usize::from(small != text), unmasked + usize::from(small == text));
+    });
+    assert!(masks > 0 && unmasked > 0, "{masks} and {unmasked}");
+}
+
+#[test]
+fn what_a_sequence_carries_is_masked_too() {
+    let link = "\x1b]8;;https://ann:hunter22@h/\x1b\\here\x1b]8;;\x1b\\\n";
+    assert_eq!(masked(&[link.as_bytes()]), link.replace("hunter22", "«redacted:URL_PASSWORD»"));
 }
 
 #[test]
