@@ -369,7 +369,7 @@ impl Host {
             // A caller may just have got its last output, which the record of the end counts.
             runs.peer_of(job).map(|peer| peers.pump(peer, turn, engine));
             recorder.note_received(peers.take_received());
-            spans.note(job, engine, runs, screen);
+            spans.note(job, engine, screen);
             recorder.pump(engine, job, turn.now);
         }
         let has_news = !dirty.is_empty();

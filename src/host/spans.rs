@@ -14,7 +14,6 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::{Exit, Pid};
 use rexec_sh::protocol::wire;
 
-use super::runs::Runs;
 use super::screen::Screen;
 use super::turn::{Source, Turn};
 use crate::core::engine::{Engine, JobId};
@@ -24,8 +23,10 @@ use crate::front::span::{Span, SpanIds, TraceContext};
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Ready};
 use crate::io::port::{Port, ReadOutcome};
+use crate::journal::frame::split_entry;
+use crate::journal::record::StartRecord;
 use crate::limits;
-use crate::recorder::{OtlpTarget, export_spans};
+use crate::recorder::{Masks, OtlpTarget, export_spans};
 use crate::sys::{helper, socket};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
@@ -39,9 +40,9 @@ struct OpenSpan {
     context: TraceContext,
     began_ns: u128,
     began: Instant,
-    command: String,
-    dir: String,
-    /// The directory of its project session.
+    /// What the journal says of it, masked.
+    start: StartRecord,
+    /// The directory of its project session, masked.
     project: Option<String>,
 }
 
@@ -110,11 +111,12 @@ impl Spans {
         event.readable
     }
 
-    /// A command comes in. Its span is the parent of what it does.
-    pub(super) fn begin(&mut self, job: JobId, command: &mut Command, dir: &[u8], project: Option<&str>) {
+    /// A command comes in. Its span is the parent of what it does. [`Spans::describe`] follows.
+    pub(super) fn begin(&mut self, job: JobId, command: &mut Command, project: Option<&str>) {
         if self.link.is_none() {
             return;
         }
+        let project = project.map(str::to_owned);
         let caller = command.run().and_then(|run| {
             let mut entries = run.env.iter().map(CStr::to_bytes);
             entries.find_map(|entry| entry.strip_prefix(b"TRACEPARENT=")).map(<[u8]>::to_vec)
@@ -125,31 +127,31 @@ impl Spans {
             // A frame that has no room is near the bound on all arguments, and its command more important.
             let _ = wire::add_variable(&entry, &mut command.frame);
         }
-        let mut redactor = command.redactor();
-        let mut masked = |text: &[u8]| {
-            let mut out = Vec::new();
-            let cut = &text[..text.len().min(limits::SPAN_TEXT_BYTES)];
-            if cut.len() < text.len() {
-                redactor.redact_cut(cut, &mut out)
-            } else {
-                redactor.redact_command(cut, &mut out)
-            }
-            String::from_utf8_lossy(&out).into_owned()
-        };
-        let (command, dir) = (masked(&command.text), masked(dir));
-        let project = project.map(|project| masked(project.as_bytes()));
         let (began_ns, began) = (otlp_timestamp(SystemTime::now()), Instant::now());
-        self.open.insert(job, OpenSpan { context, began_ns, began, command, dir, project });
+        self.open.insert(job, OpenSpan { context, began_ns, began, start: StartRecord::default(), project });
+    }
+
+    /// A command's record of its start, before it is masked, and the entries of its environment. The span says what the
+    /// journal says, masked in the same way.
+    pub(super) fn describe<'a>(&mut self, job: JobId, start: &StartRecord, entries: impl Iterator<Item = &'a [u8]>) {
+        let Some(open) = self.open.get_mut(&job) else { return };
+        let start = start.fitted().unwrap_or_else(|| start.clone());
+        let mut masks = Masks::new(entries.filter_map(split_entry), &start);
+        open.start = masks.start(start);
+        for text in [&mut open.start.command, &mut open.start.dir] {
+            let most = text.len().min(limits::SPAN_TEXT_BYTES);
+            text.truncate((0..=most).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0));
+        }
+        open.project = open.project.as_ref().map(|project| masks.text(project));
     }
 
     /// Exports the span of a command that has ended.
-    pub(super) fn note(&mut self, job: JobId, engine: &Engine, runs: &Runs, screen: &mut Screen) {
+    pub(super) fn note(&mut self, job: JobId, engine: &Engine, screen: &mut Screen) {
         if self.open.is_empty() {
             return;
         }
         let Some(Entry::Closed { outcome, .. }) = engine.job(job).and_then(|known| known.log.newest()) else { return };
         let Some(known) = self.open.remove(&job) else { return };
-        let run = runs.get(job).map(|run| &run.description);
         let (signal, error) = match outcome {
             Outcome::Ended { exit, stopped } => {
                 let signal = if let Exit::Signal(signal) = exit { Some(signal.number()) } else { None };
@@ -165,9 +167,9 @@ impl Spans {
             host_session: self.session.clone(),
             began_ns: known.began_ns,
             ended_ns: known.began_ns + known.began.elapsed().as_nanos(),
-            command: known.command,
-            dir: known.dir,
-            whoami: run.map(|run| run.whoami.clone()).unwrap_or_default(),
+            command: known.start.command,
+            dir: known.start.dir,
+            whoami: known.start.whoami,
             project: known.project,
             exit: outcome.exit_code(),
             signal,

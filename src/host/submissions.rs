@@ -116,7 +116,7 @@ impl Host {
         let is_running = |id| is_in_use(id, &self.runs, &self.engine);
         let project = self.projects.of_run(&command, dir, is_running);
         self.keep_projects();
-        self.spans.begin(job, &mut command, dir, project.and_then(|id| self.projects.dir_of(id)));
+        self.spans.begin(job, &mut command, project.and_then(|id| self.projects.dir_of(id)));
         self.record(job, &command, dir, None);
         let description = Description { project, ..Description::of(&command, dir) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
@@ -192,6 +192,7 @@ impl Host {
             is_probe: command.is_probe,
             sandbox: sandbox.map(str::to_owned),
         };
+        self.spans.describe(job, &start, entries());
         self.tally.begin(&heading.whoami, heading.local.date());
         self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {

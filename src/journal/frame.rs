@@ -87,7 +87,8 @@ fn is_secret_entry((name, value): (&[u8], &[u8])) -> bool {
     is_secret(name, value)
 }
 
-fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+/// The name and the value of a variable.
+pub fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memchr::memchr(b'=', entry)?;
     Some((&entry[..at], &entry[at + 1..]))
 }

@@ -14,6 +14,7 @@ use super::output_files::OutputFiles;
 use super::raw::{RawFile, RawRefusal};
 use super::timed_output::TimedOutput;
 use super::waiting::{Waiting, WaitingOutput};
+use crate::journal::frame::variables;
 use crate::journal::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::journal::status::{OutputSoFar, RecorderStatus};
 use crate::limits;
@@ -66,7 +67,7 @@ impl Live {
     /// Begins a run. `entries` are its variables, or the secrets of them, as they came in frames.
     pub(super) fn new(mut start: StartRecord, entries: &[u8], bounds: &Bounds) -> Live {
         let window = start.window.take().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
-        let mut masks = Masks::new(entries, &start);
+        let mut masks = Masks::new(variables(entries), &start);
         let is_verbatim = std::mem::take(&mut start.relayed);
         let start = Rc::new(masks.start(start));
         let timed = TimedOutput::new(start.seq, bounds.record_cap, window, is_verbatim);

@@ -11,7 +11,6 @@
 use crate::text::encode::{base64, from_base64};
 use crate::text::redact::{Redactor, is_secret_name, masked};
 
-use crate::journal::frame::variables;
 use crate::journal::record::StartRecord;
 
 const ELLIPSIS: char = '…';
@@ -21,7 +20,7 @@ const WAITING_BYTES_MAX: usize = 4 << 10;
 
 /// The maskers of one run.
 #[derive(Debug, Clone)]
-pub(super) struct Masks {
+pub struct Masks {
     text: Redactor,
     /// One per stream, with the stream's number. There are at most three.
     streams: Vec<(u8, Redactor)>,
@@ -32,22 +31,26 @@ pub(super) struct Masks {
 }
 
 impl Masks {
-    /// Makes the maskers of a run. `entries` are its variables, or the secrets of them, as they came in frames.
-    pub(super) fn new(entries: &[u8], start: &StartRecord) -> Masks {
+    /// Makes the maskers of a run with these variables, or the secrets of them.
+    pub fn new<'a>(variables: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, start: &StartRecord) -> Masks {
         let arguments: Vec<&[u8]> = start.exec.iter().map(String::as_bytes).collect();
-        let text = Redactor::of_command(variables(entries), &arguments);
+        let text = Redactor::of_command(variables, &arguments);
         Masks { text, streams: Vec::new(), holder: None, waiting: Vec::new() }
     }
 
-    /// The start with its secrets masked.
-    pub(super) fn start(&mut self, mut start: StartRecord) -> StartRecord {
+    /// The start with its secrets masked: every field that others than the host have filled.
+    #[must_use]
+    pub fn start(&mut self, mut start: StartRecord) -> StartRecord {
         let is_cut = start.clipped;
-        for text in [&mut start.dir, &mut start.whoami, &mut start.shell, &mut start.why] {
+        for text in [&mut start.dir, &mut start.whoami, &mut start.shell, &mut start.why, &mut start.name] {
             self.field(text, is_cut);
         }
         self.command(&mut start.command, is_cut);
-        for id in [&mut start.agent_version, &mut start.session, &mut start.call] {
+        for id in [&mut start.agent, &mut start.agent_version, &mut start.session, &mut start.call, &mut start.role] {
             self.field(id, is_cut);
+        }
+        if let Some(sandbox) = &mut start.sandbox {
+            self.field(sandbox, is_cut);
         }
         self.arguments(&mut start.exec, is_cut);
         for (name, value) in &mut start.envs {
@@ -141,7 +144,7 @@ impl Masks {
     }
 
     /// Masks a text that is complete.
-    pub(super) fn text(&mut self, text: &str) -> String {
+    pub fn text(&mut self, text: &str) -> String {
         let mut out = Vec::with_capacity(text.len());
         self.text.redact(text.as_bytes(), &mut out);
         utf8(out)
@@ -187,7 +190,7 @@ mod tests {
 
     /// The masked output of these writes.
     fn kept(writes: &[(u8, &str)]) -> String {
-        let mut masks = Masks::new(&[], &StartRecord::default());
+        let mut masks = Masks::new([], &StartRecord::default());
         let mut out = Vec::new();
         writes.iter().for_each(|(stream, text)| masks.output(*stream, text.as_bytes(), &mut out));
         masks.finish(&mut out);

@@ -101,6 +101,15 @@ fn the_fields_of_a_start_are_masked() {
         command: format!("{all} end"),
         envs: environment().into_iter().collect(),
         whoami: environment()[0].1.clone(),
+        why: format!("to use {}", environment()[1].1),
+        name: format!("service {}", environment()[1].1),
+        agent: environment()[1].1.clone(),
+        agent_version: tokens()[0].clone(),
+        session: format!("session {}", environment()[1].1),
+        call: tokens()[1].clone(),
+        role: environment()[1].1.clone(),
+        shell: format!("/{}", environment()[1].1),
+        sandbox: Some(format!("sandbox {}", environment()[1].1)),
         ..StartRecord::default()
     };
     start.envs.insert("PIN_KEY".into(), "1234".into());

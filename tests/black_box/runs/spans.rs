@@ -66,8 +66,10 @@ fn each_command_is_a_span_in_a_file() {
     let own = own.run(Target::Shim(&host.socket())).out().trim().to_owned();
     let secret = host.call("curl -H 'Authorization: Bearer hunter2hunter2' || :").env("API_TOKEN=hunter2hunter2");
     secret.run(Target::Shim(&host.socket()));
+    let named = host.call("zip -P z1psecret9 a b || :").env("REXEC_WHOAMI=me hunter2hunter2");
+    named.env("API_TOKEN=hunter2hunter2").run(Target::Shim(&host.socket()));
     let text = || fs::read_to_string(&file).unwrap_or_default();
-    let seen = waiting::until(PATIENCE, || Some(spans(&text())).filter(|spans| spans.len() == 3)).expect("three spans");
+    let seen = waiting::until(PATIENCE, || Some(spans(&text())).filter(|spans| spans.len() == 4)).expect("four spans");
     assert_eq!(
         (&seen[0]["parentSpanId"], &seen[0]["spanId"]),
         (&Value::from(&PARENT[36..52]), &Value::from(&header[36..52]))
@@ -78,7 +80,15 @@ fn each_command_is_a_span_in_a_file() {
     let times = ["startTimeUnixNano", "endTimeUnixNano"]
         .map(|name| seen[1][name].as_str().and_then(|time| time.parse::<u128>().ok()).expect("nanoseconds"));
     assert!(times[0] > 1_700_000_000_000_000_000 && times[0] <= times[1], "{times:?}");
-    assert!(!text().contains("hunter2"), "{}", text());
+    assert!(!text().contains("hunter2") && !text().contains("z1psecret9"), "{}", text());
+    // A span says what the journal says.
+    for (span, start) in seen.iter().zip(host.journal().of_type("start")) {
+        for (attribute_name, field) in
+            [("exec.command", "command"), ("exec.agent", "whoami"), ("exec.directory", "dir")]
+        {
+            assert_eq!(attribute(span, attribute_name)["stringValue"], start[field], "{attribute_name}");
+        }
+    }
     assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
     host.finish();
 }
