@@ -13,7 +13,7 @@ use rexec_sh::protocol::wire::{Decoded, Direct, FromShim, OutputBudget, RunReque
 use super::caller::{self, CallerMarks};
 use super::projects::ProjectId;
 use crate::limits;
-use crate::text::redact::Redactor;
+use crate::text::redact::{Redactor, split_entry};
 use crate::text::unwrap;
 
 /// One command.
@@ -150,16 +150,13 @@ impl Command {
         self.frame.len() + self.text.len() + self.exec.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// A redactor that masks the secrets of its environment.
+    /// A redactor that masks the secrets of its environment and of its text.
     #[must_use]
     pub fn redactor(&self) -> Redactor {
         let run = self.run();
         let entries = run.iter().flat_map(|run| run.env.iter());
-        Redactor::new(entries.filter_map(|entry| {
-            let entry = entry.to_bytes();
-            let at = memchr::memchr(b'=', entry)?;
-            Some((&entry[..at], &entry[at + 1..]))
-        }))
+        let variables = entries.filter_map(|entry| split_entry(entry.to_bytes()));
+        Redactor::of_command(variables, &self.exec.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     /// The arguments as a shim reports them.

@@ -21,9 +21,10 @@ use super::answer::{Answer, WrittenBefore};
 use super::budget::Budget;
 use super::json_line::put_line;
 use super::{PeerRequest, Supervision};
-use crate::core::entry::Entry;
+use crate::core::entry::{Entry, Stream};
 use crate::core::log::Item;
 use crate::limits;
+use crate::text::redact::{Redactor, StreamRedactor};
 use request::{Action, JsonLine, violation};
 pub use request::{AttachRequest, CommandInput, CommandRequest, OutputPlace, SendRequest, WatchLook, WatchRequest};
 use response::Gathered;
@@ -41,6 +42,8 @@ pub struct Jsonl {
     /// The client broke the rules, or cannot be served.
     has_failed: bool,
     outputs: Budget,
+    /// What masks secrets in the output, if the host does that.
+    mask: Option<Box<StreamRedactor>>,
 }
 
 impl Jsonl {
@@ -55,7 +58,13 @@ impl Jsonl {
             is_over: false,
             has_failed: false,
             outputs: outputs.clone(),
+            mask: None,
         }
+    }
+
+    /// Masks these secrets in the command's output.
+    pub fn mask(&mut self, secrets: &Redactor) {
+        self.mask = Some(Box::new(StreamRedactor::new(secrets)));
     }
 
     /// Whether a line has come.
@@ -183,13 +192,18 @@ impl Jsonl {
     /// Takes one item of the job's log. The response comes with the last one.
     pub fn accept(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
         match item {
-            Item::Entry(Entry::Output { bytes, .. }) => {
+            Item::Entry(Entry::Output { stream, bytes, .. }) => {
                 let mut taken = 0;
                 while taken < bytes.len() {
-                    taken += self.output(&bytes[taken..]);
+                    taken += self.output(*stream, &bytes[taken..]);
                 }
             }
             Item::Entry(Entry::Closed { outcome, .. }) => {
+                if let Some(mut mask) = self.mask.take() {
+                    let mut rest = Vec::new();
+                    mask.finish(&mut rest);
+                    self.output.push_all(&rest);
+                }
                 self.output.respond(outcome, out);
                 self.is_over = true;
             }
@@ -198,8 +212,13 @@ impl Jsonl {
     }
 
     /// Takes the first bytes of the command's output; returns how many.
-    pub fn output(&mut self, bytes: &[u8]) -> usize {
-        self.output.push(bytes)
+    pub fn output(&mut self, stream: Stream, bytes: &[u8]) -> usize {
+        let Some(mask) = &mut self.mask else { return self.output.push(bytes) };
+        let piece = &bytes[..bytes.len().min(limits::FILTERED_PIECE_BYTES)];
+        let mut masked = Vec::new();
+        mask.push(stream as u8, piece, &mut masked);
+        self.output.push_all(&masked);
+        piece.len()
     }
 
     /// Writes the line in front of a console's bytes. `ran` is how long its only command has run, and `before` what that
@@ -225,7 +244,7 @@ impl Jsonl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::entry::{Outcome, SecretEcho, Stream};
+    use crate::core::entry::{Outcome, SecretEcho};
     use rexec_sh::protocol::process::Exit;
     use serde_json::Value;
     use std::time::Duration;

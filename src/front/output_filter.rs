@@ -47,7 +47,7 @@ impl OutputFilter {
         on_pipes: bool,
         hosts_choice: Sanitize,
         window: (u16, u16),
-        redact: bool,
+        secrets: Option<&Redactor>,
     ) -> [Self; 2] {
         let chosen = |is_tty: bool| match command.sanitize {
             // What an agent reads of the shell for itself: Codex separates its parts with NUL bytes.
@@ -65,8 +65,8 @@ impl OutputFilter {
             Sanitize::Tidy => Mode::Tidy,
             Sanitize::Collapse => Mode::Collapse { rows: window.0, cols: window.1 },
         };
-        let redactor = redact.then(|| command.redactor());
-        [command.stdio.stdout_tty, command.stdio.stderr_tty].map(|is_tty| Self::new(mode(is_tty), redactor.clone()))
+        [command.stdio.stdout_tty, command.stdio.stderr_tty]
+            .map(|is_tty| Self::new(mode(is_tty), secrets.map(Redactor::fresh)))
     }
 
     /// The filter with a trimmer behind it, unless the caller gets the output unchanged: then a program reads it, or a

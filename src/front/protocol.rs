@@ -89,7 +89,7 @@ impl Protocol {
         match self {
             Self::Undecided(_) | Self::Rpc(_) => bytes.len(),
             Self::Shim(shim) => shim.output(stream, bytes, now, out),
-            Self::Jsonl(jsonl) => jsonl.output(bytes),
+            Self::Jsonl(jsonl) => jsonl.output(stream, bytes),
             Self::Attached(_) => {
                 wire::encode_output(wire::CallerStream::Out, bytes, out);
                 bytes.len()

@@ -28,6 +28,7 @@ use crate::sys::{self, pty, tree};
 use crate::text::alternate_screen::AlternateScreen;
 use crate::text::bind_failure::BindFailure;
 use crate::text::echo::SecretLine;
+use crate::text::redact::Redactor;
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 /// One command, as the host holds it.
@@ -126,6 +127,8 @@ pub(super) struct Description {
     pub(super) kills_group: bool,
     /// The project session that it runs in.
     pub(super) project: Option<ProjectId>,
+    /// What masks its secrets for agents, if the host does that. It lives as long as the run.
+    pub(super) secrets: Option<Redactor>,
 }
 
 impl Description {
@@ -145,21 +148,30 @@ impl Description {
         }
     }
 
-    /// The description of a command, each text cut to `ROSTER_TEXT_BYTES`.
-    pub(super) fn of(command: &Command, dir: &[u8]) -> Self {
+    /// The description of a command without these secrets, each text cut to `ROSTER_TEXT_BYTES`.
+    pub(super) fn of(command: &Command, dir: &[u8], secrets: Option<Redactor>) -> Self {
         let clipped = |bytes: &[u8]| {
             let most = bytes.len().min(limits::ROSTER_TEXT_BYTES);
             String::from_utf8_lossy(&bytes[..most]).into_owned()
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (dir, text) = match &secrets {
+            None => (clipped(dir), clipped(&command.text)),
+            Some(secrets) => (
+                clipped(secrets.masked_text(&text(dir)).as_bytes()),
+                clipped(secrets.masked_command(&text(&command.text)).as_bytes()),
+            ),
         };
         Self {
             shell: clipped(command.shell.as_bytes()),
             whoami: clipped(command.whoami.as_bytes()),
             caller: command.caller.clone(),
-            dir: clipped(dir),
-            command: clipped(&command.text),
+            dir,
+            command: text,
             is_words: command.is_words,
             kills_group: command.kills_group,
             project: None,
+            secrets,
         }
     }
 }

@@ -54,6 +54,7 @@ use crate::guard::spawn;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{pty, socket};
+use crate::text::redact::Redactor;
 use rexec_sh::protocol::process::{Pid, Signal};
 
 /// All runs.
@@ -108,6 +109,11 @@ impl Runs {
             to_continue: ShimsToContinue::default(),
             kin: Kin::now(),
         }
+    }
+
+    /// What masks a run's secrets for agents, if the host does that.
+    pub(super) fn secrets(&self, job: JobId) -> Option<&Redactor> {
+        self.get(job)?.description.secrets.as_ref()
     }
 
     /// Adds a run.

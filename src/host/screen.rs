@@ -29,6 +29,7 @@ use crate::sys::terminal::{self, Keys, Output};
 use crate::sys::writer::Writer;
 use crate::sys::{self, locale, pty};
 use crate::text::count::counted;
+use crate::text::redact::Redactor;
 use crate::text::safe_text::SafeText;
 use take_over::TakeOver;
 
@@ -184,9 +185,9 @@ impl Screen {
         self.say(line);
     }
 
-    /// A command begins: its block waits for its turn on the console.
-    pub(super) fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading) {
-        self.viewers.begin(engine, cursor.job, &heading);
+    /// A command begins: its block waits for its turn on the console. Transcripts do not show these secrets.
+    pub(super) fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading, secrets: Option<&Redactor>) {
+        self.viewers.begin(engine, cursor.job, &heading, secrets);
         self.console.begin(engine, cursor, heading);
     }
 
@@ -220,9 +221,17 @@ impl Screen {
         self.viewers.add(id, request, running(&self.console, engine).into_iter(), engine, now);
     }
 
-    /// Tells this peer from now on of each command that ends.
-    pub(super) fn tell_transcript(&mut self, id: PeerId, transcript: Transcript, engine: &mut Engine) {
-        self.viewers.add_transcript(id, transcript, running(&self.console, engine).into_iter(), engine);
+    /// Tells this peer from now on of each command that ends, without its secrets.
+    pub(super) fn tell_transcript<'a>(
+        &mut self,
+        id: PeerId,
+        transcript: Transcript,
+        secrets: impl Fn(JobId) -> Option<&'a Redactor>,
+        engine: &mut Engine,
+    ) {
+        let running = running(&self.console, engine);
+        let running = running.into_iter().map(|(job, heading)| (job, heading, secrets(job)));
+        self.viewers.add_transcript(id, transcript, running, engine);
     }
 
     /// Ends the block that is being shown, and leaves the terminal as it was before it.

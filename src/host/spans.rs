@@ -23,7 +23,6 @@ use crate::front::span::{Span, SpanIds, TraceContext};
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Ready};
 use crate::io::port::{Port, ReadOutcome};
-use crate::journal::frame::split_entry;
 use crate::journal::record::StartRecord;
 use crate::limits;
 use crate::recorder::{Masks, OtlpTarget, export_spans};
@@ -31,6 +30,7 @@ use crate::sys::{helper, socket};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
+use crate::text::redact::split_entry;
 
 /// Columns of a line from the exporter.
 const NEWS_COLUMNS: usize = 400;

@@ -27,6 +27,7 @@ use crate::sys;
 use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::text::agent_name::short_name;
 use crate::text::place::place;
+use crate::text::redact::Redactor;
 
 /// A journal's time on the human's clock.
 fn local_time(time: &str) -> PrimitiveDateTime {
@@ -117,11 +118,17 @@ impl Host {
         let project = self.projects.of_run(&command, dir, is_running);
         self.keep_projects();
         self.spans.begin(job, &mut command, project.and_then(|id| self.projects.dir_of(id)));
-        self.record(job, &command, dir, None);
-        let description = Description { project, ..Description::of(&command, dir) };
+        let secrets = self.secrets_of(&command);
+        self.record(job, &command, dir, None, secrets.as_ref());
+        let description = Description { project, ..Description::of(&command, dir, secrets) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
         self.runs.insert(job, ActiveRun::new(peer, pending, description, share, self.turn.now));
         Some(job)
+    }
+
+    /// What masks a command's secrets for agents, if the host does that.
+    pub(super) fn secrets_of(&self, command: &Command) -> Option<Redactor> {
+        self.options.redact_agents.then(|| command.redactor())
     }
 
     /// Starts a job. What its caller has said meanwhile comes first, perhaps that it should not run.
@@ -141,8 +148,15 @@ impl Host {
     }
 
     /// Gives the journal and the console a reader of the command's log each. `sandbox` is the one that the command runs in,
-    /// if this host does not run it.
-    pub(super) fn record(&mut self, job: JobId, command: &Command, dir: &[u8], sandbox: Option<&str>) {
+    /// if this host does not run it. Transcripts do not show these secrets.
+    pub(super) fn record(
+        &mut self,
+        job: JobId,
+        command: &Command,
+        dir: &[u8],
+        sandbox: Option<&str>,
+        secrets: Option<&Redactor>,
+    ) {
         let time = record::timestamp(SystemTime::now());
         let (marks, agent) = (&command.caller, short_name(&command.whoami));
         let mut start = StartRecord {
@@ -196,7 +210,7 @@ impl Host {
         self.tally.begin(&heading.whoami, heading.local.date());
         self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
-            self.screen.begin(&mut self.engine, cursor, heading);
+            self.screen.begin(&mut self.engine, cursor, heading, secrets);
         }
     }
 }

@@ -168,7 +168,9 @@ impl Host {
         if self.has_room_for_viewer(id) {
             self.peers.end_greeting(id);
             let transcript = Transcript::new(ansi, self.peers.outputs());
-            self.screen.tell_transcript(id, transcript, &mut self.engine);
+            let Self { runs, reports, .. } = self;
+            let secrets = |job| runs.secrets(job).or_else(|| reports.secrets(job));
+            self.screen.tell_transcript(id, transcript, secrets, &mut self.engine);
         }
     }
 

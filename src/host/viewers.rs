@@ -18,6 +18,7 @@ use crate::journal::status::OutputSoFar;
 use crate::limits;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
 use crate::text::encode::base64;
+use crate::text::redact::Redactor;
 use crate::text::safe_text::SafeText;
 
 /// What a viewer sees.
@@ -94,7 +95,7 @@ impl Viewers {
                 self.marks += 1;
                 viewer.await_beginning(engine, job, heading, self.marks, now);
             } else {
-                viewer.begin(engine, job, heading);
+                viewer.begin(engine, job, heading, None);
             }
         }
         self.all.insert(id, viewer);
@@ -105,12 +106,12 @@ impl Viewers {
         &mut self,
         id: PeerId,
         transcript: Transcript,
-        running: impl Iterator<Item = (JobId, &'a Heading)>,
+        running: impl Iterator<Item = (JobId, &'a Heading, Option<&'a Redactor>)>,
         engine: &mut Engine,
     ) {
         let mut viewer =
             Viewer { sight: ViewerSight::Transcript(transcript), only: None, said: Vec::new(), awaits: None };
-        running.for_each(|(job, heading)| viewer.begin(engine, job, heading));
+        running.for_each(|(job, heading, secrets)| viewer.begin(engine, job, heading, secrets));
         self.all.insert(id, viewer);
     }
 
@@ -131,9 +132,9 @@ impl Viewers {
         }
     }
 
-    /// A command begins.
-    pub(super) fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading) {
-        self.all.values_mut().for_each(|viewer| viewer.begin(engine, job, heading));
+    /// A command begins, whose secrets transcripts do not show.
+    pub(super) fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading, secrets: Option<&Redactor>) {
+        self.all.values_mut().for_each(|viewer| viewer.begin(engine, job, heading, secrets));
     }
 
     /// A command left these processes running.
@@ -226,13 +227,15 @@ impl Viewer {
         Some(WrittenBefore { file_bytes, left_out, lines_b64: base64(&lines) })
     }
 
-    fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading) {
+    fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading, secrets: Option<&Redactor>) {
         if self.only.is_none_or(|only| only == job)
             && let Some(cursor) = engine.attach(job, Lag::Skip)
         {
             match &mut self.sight {
                 ViewerSight::Console(console) => console.begin(engine, cursor, heading.clone()),
-                ViewerSight::Transcript(transcript) => transcript.begin(cursor, transcript_heading(heading)),
+                ViewerSight::Transcript(transcript) => {
+                    transcript.begin(cursor, transcript_heading(heading, secrets), secrets);
+                }
             }
         }
     }
@@ -263,10 +266,15 @@ impl Viewer {
     }
 }
 
-fn transcript_heading(heading: &Heading) -> TranscriptHeading {
+/// What a transcript says of a command, without these secrets.
+fn transcript_heading(heading: &Heading, secrets: Option<&Redactor>) -> TranscriptHeading {
     // A shell's name is not kept here, and every shell takes a command line like that.
     let of_shell = || vec!["sh".to_owned(), "-c".to_owned(), heading.command.clone()];
     let exec = if heading.words.is_empty() { of_shell() } else { heading.words.clone() };
+    let exec = match secrets {
+        None => exec,
+        Some(secrets) => secrets.masked_arguments(&exec),
+    };
     let timeout = heading.timeout.map_or(0, |timeout| timeout.as_secs().max(1));
     TranscriptHeading {
         whoami: heading.whoami.clone(),

@@ -25,7 +25,7 @@
 use std::time::Duration;
 
 use super::record::{InputRecord, RunEnd, StartRecord, UnseenRecord};
-use crate::text::redact::is_secret;
+use crate::text::redact::{is_secret, split_entry};
 
 /// The longest payload, bytes. The largest one is a start record with every field at its bound.
 pub const FRAME_BYTES_MAX: usize = 768 << 10;
@@ -85,12 +85,6 @@ fn encode_entries<'a>(start: &StartRecord, environment: impl IntoIterator<Item =
 
 fn is_secret_entry((name, value): (&[u8], &[u8])) -> bool {
     is_secret(name, value)
-}
-
-/// The name and the value of a variable.
-pub fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = memchr::memchr(b'=', entry)?;
-    Some((&entry[..at], &entry[at + 1..]))
 }
 
 /// The names and values in the payload of a [`Frame::Entries`].

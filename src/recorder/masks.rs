@@ -9,25 +9,17 @@
 //! part of a secret at the cut.
 
 use crate::text::encode::{base64, from_base64};
-use crate::text::redact::{Redactor, is_secret_name, masked};
+use crate::text::redact::{Redactor, StreamRedactor, is_secret_name, masked};
 
 use crate::journal::record::StartRecord;
 
 const ELLIPSIS: char = '…';
-/// Output of other streams that waits for the bytes held back of one, bytes. Beyond it that output goes first, so the
-/// order of the streams is lost.
-const WAITING_BYTES_MAX: usize = 4 << 10;
 
 /// The maskers of one run.
 #[derive(Debug, Clone)]
 pub struct Masks {
     text: Redactor,
-    /// One per stream, with the stream's number. There are at most three.
-    streams: Vec<(u8, Redactor)>,
-    /// The index of the stream of which bytes are held back.
-    holder: Option<usize>,
-    /// The other streams' masked output since then.
-    waiting: Vec<u8>,
+    output: StreamRedactor,
 }
 
 impl Masks {
@@ -35,7 +27,7 @@ impl Masks {
     pub fn new<'a>(variables: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, start: &StartRecord) -> Masks {
         let arguments: Vec<&[u8]> = start.exec.iter().map(String::as_bytes).collect();
         let text = Redactor::of_command(variables, &arguments);
-        Masks { text, streams: Vec::new(), holder: None, waiting: Vec::new() }
+        Masks { output: StreamRedactor::new(&text), text }
     }
 
     /// The start with its secrets masked: every field that others than the host have filled.
@@ -116,31 +108,7 @@ impl Masks {
 
     /// Takes the next bytes of a stream, and appends the masked output that no longer waits.
     pub(super) fn output(&mut self, stream: u8, bytes: &[u8], out: &mut Vec<u8>) {
-        let at = self.streams.iter().position(|(number, _)| *number == stream).unwrap_or_else(|| {
-            self.streams.push((stream, self.text.fresh()));
-            self.streams.len() - 1
-        });
-        if self.holder.is_some_and(|holder| holder != at) {
-            self.streams[at].1.push(bytes, &mut self.waiting);
-            if self.waiting.len() > WAITING_BYTES_MAX {
-                self.release(out);
-            }
-            return;
-        }
-        let before = out.len();
-        self.streams[at].1.push(bytes, out);
-        // Any output means that the bytes held back are decided.
-        if out.len() > before || !self.streams[at].1.is_holding() {
-            self.release(out);
-        } else {
-            self.holder = Some(at);
-        }
-    }
-
-    /// Appends the output that waited. From now on output waits for the first stream of which bytes are held back.
-    fn release(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.waiting);
-        self.holder = self.streams.iter().position(|(_, redactor)| redactor.is_holding());
+        self.output.push(stream, bytes, out);
     }
 
     /// Masks a text that is complete.
@@ -152,70 +120,27 @@ impl Masks {
 
     /// How many secrets were masked so far.
     pub(super) fn count(&self) -> u64 {
-        self.streams.iter().map(|(_, redactor)| redactor.count()).sum::<u64>() + self.text.count()
+        self.output.count() + self.text.count()
     }
 
     /// Output is left out here. So is what is held back, which may be the first part of a secret: returns how many bytes.
     pub(super) fn leave_out(&mut self) -> u64 {
         let mut held = Vec::new();
-        self.finish(&mut held);
-        self.holder = None;
+        self.output.finish(&mut held);
         held.len() as u64
     }
 
     /// What was held back or waits, as it would be kept if no more output came.
     pub(super) fn held_back(&self) -> Vec<u8> {
-        let mut held = Vec::new();
-        self.clone().finish(&mut held);
-        held
+        self.output.held_back()
     }
 
     /// Ends the output: appends all that was held back or waited.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
-        if let Some(holder) = self.holder {
-            self.streams[holder].1.finish(out);
-        }
-        out.append(&mut self.waiting);
-        self.streams.iter_mut().for_each(|(_, redactor)| redactor.finish(out));
+        self.output.finish(out);
     }
 }
 
 fn utf8(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The masked output of these writes.
-    fn kept(writes: &[(u8, &str)]) -> String {
-        let mut masks = Masks::new([], &StartRecord::default());
-        let mut out = Vec::new();
-        writes.iter().for_each(|(stream, text)| masks.output(*stream, text.as_bytes(), &mut out));
-        masks.finish(&mut out);
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn bytes_that_are_held_back_keep_their_place() {
-        assert_eq!(kept(&[(2, "three"), (1, "one\n")]), "threeone\n");
-        assert_eq!(kept(&[(2, "to"), (1, "one"), (2, " much"), (1, "\n")]), "to muchone\n");
-        assert_eq!(kept(&[(2, "to"), (1, "one"), (2, "m"), (1, "!")]), "tomone!");
-        assert_eq!(kept(&[(1, "e"), (2, "7"), (0, "8\n"), (1, "\n")]), "e\n78\n");
-        let long = "0123456789abcde\n".repeat(WAITING_BYTES_MAX / 16 + 1);
-        assert!(kept(&[(2, "e"), (1, &long), (1, "last\n")]) == format!("{long}elast\n"));
-    }
-
-    #[test]
-    fn a_secret_is_found_whatever_other_streams_write_meanwhile() {
-        let token = format!("ghp_{}", "aB3".repeat(12));
-        for at in 1..token.len() {
-            let (first, rest) = token.split_at(at);
-            for other in ["other\n", "gh", &"x".repeat(2 * WAITING_BYTES_MAX)] {
-                let kept = kept(&[(1, first), (2, other), (1, rest), (1, "\n"), (2, "\n")]);
-                assert!(kept.contains("«redacted:") && !kept.contains("aB3"), "{at}: {kept}");
-            }
-        }
-    }
 }

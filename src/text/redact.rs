@@ -19,6 +19,7 @@
 //! | `command_secrets`, `command_words`, `known_programs` | in commands: `zip -P value`, `echo value \| sudo -S true` |
 //! | `grammar`, `letters`, `program_names` | in commands: where a value must end, and the names of programs |
 //! | `tokens`, `prefixed`, `private_keys`, `key_body` | shapes that their issuers document, in two tables |
+//! | `streams` | the masker of a run, whose output comes on several streams |
 //! | `finding`, `mask` | a secret that was found, and what takes its place |
 //!
 //! Masking is best effort: a secret that a program encodes, or prints in two parts with something between them, is not
@@ -53,6 +54,7 @@ mod plausible;
 mod prefixed;
 mod private_keys;
 mod program_names;
+mod streams;
 mod tokens;
 mod urls;
 mod value;
@@ -60,6 +62,7 @@ mod value_masker;
 
 pub use mask::{is_masked, masked};
 pub use names::is_secret_name;
+pub use streams::StreamRedactor;
 
 use std::cell::LazyCell;
 use std::ops::{Deref, Range};
@@ -333,6 +336,22 @@ impl Redactor {
         self.count += whole.count();
     }
 
+    /// A whole text with its secrets masked.
+    #[must_use]
+    pub fn masked_text(&self, text: &str) -> String {
+        let mut out = Vec::with_capacity(text.len());
+        self.fresh().redact(text.as_bytes(), &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// A command's text with its secrets masked.
+    #[must_use]
+    pub fn masked_command(&self, text: &str) -> String {
+        let mut out = Vec::with_capacity(text.len());
+        self.fresh().redact_command(text.as_bytes(), &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
     /// Masks a text whose end was cut off: what may be the beginning of a secret there is left out.
     pub fn redact_cut(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let mut whole = self.fresh();
@@ -364,6 +383,14 @@ impl Redactor {
             out
         })
         .collect()
+    }
+
+    /// The arguments of a command with its secrets masked.
+    #[must_use]
+    pub fn masked_arguments(&self, arguments: &[String]) -> Vec<String> {
+        let arguments: Vec<&[u8]> = arguments.iter().map(String::as_bytes).collect();
+        let masked = self.fresh().redact_arguments(&arguments);
+        masked.into_iter().map(|argument| String::from_utf8_lossy(&argument).into_owned()).collect()
     }
 
     fn known(&self) -> Option<&KnownValues> {
@@ -398,6 +425,13 @@ impl Redactor {
     pub fn count(&self) -> u64 {
         self.count + self.patterns.count
     }
+}
+
+/// The name and the value of a variable.
+#[must_use]
+pub fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memchr(b'=', entry)?;
+    Some((&entry[..at], &entry[at + 1..]))
 }
 
 /// Whether a variable has a secret's name, and a value that is long enough to be told from other words.

@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 mod documented;
+mod masked;
 mod misbehaving;
 mod output;
 mod runs;

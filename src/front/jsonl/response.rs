@@ -83,6 +83,14 @@ impl Gathered {
         piece.len()
     }
 
+    /// Takes all of these bytes.
+    pub(super) fn push_all(&mut self, bytes: &[u8]) {
+        let mut taken = 0;
+        while taken < bytes.len() {
+            taken += self.push(&bytes[taken..]);
+        }
+    }
+
     /// Nothing follows.
     pub(super) fn finish(&mut self) {
         let before = self.bytes.len();

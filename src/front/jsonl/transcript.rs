@@ -20,6 +20,7 @@ use crate::front::how_ended::HowEnded;
 use crate::front::json_line::put_line;
 use crate::limits;
 use crate::text::echo::TYPED;
+use crate::text::redact::{Redactor, StreamRedactor};
 
 /// What is known of a command at its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,8 @@ struct OpenTranscriptEntry {
     cursor: Cursor,
     heading: TranscriptHeading,
     output: Gathered,
+    /// What masks secrets in it, if the host does that.
+    mask: Option<StreamRedactor>,
     /// How it ended, while its line waits for room.
     end: Option<Outcome>,
 }
@@ -83,10 +86,11 @@ impl Transcript {
     }
 
     /// A command begins, whose log this cursor reads.
-    pub fn begin(&mut self, cursor: Cursor, heading: TranscriptHeading) {
+    pub fn begin(&mut self, cursor: Cursor, heading: TranscriptHeading, secrets: Option<&Redactor>) {
         let share = self.outputs.share();
         let output = if self.has_escapes { Gathered::as_written(share) } else { Gathered::new(share) };
-        self.open.push(OpenTranscriptEntry { cursor, heading, output, end: None });
+        let mask = secrets.map(StreamRedactor::new);
+        self.open.push(OpenTranscriptEntry { cursor, heading, output, mask, end: None });
     }
 
     /// Takes what the commands have written, and writes the lines of those that have ended until `out` holds `most` bytes.
@@ -120,14 +124,25 @@ impl OpenTranscriptEntry {
         {
             match item {
                 Item::Missed { bytes } => self.output.miss(bytes),
-                Item::Entry(Entry::Output { bytes, echo, .. }) => {
+                Item::Entry(Entry::Output { stream, bytes, echo, .. }) => {
                     let bytes = echo.hidden(bytes, TYPED);
-                    let mut taken = 0;
-                    while taken < bytes.len() {
-                        taken += self.output.push(&bytes[taken..]);
+                    match &mut self.mask {
+                        None => self.output.push_all(bytes),
+                        Some(mask) => {
+                            let mut masked = Vec::new();
+                            mask.push(*stream as u8, bytes, &mut masked);
+                            self.output.push_all(&masked);
+                        }
                     }
                 }
-                Item::Entry(Entry::Closed { outcome, .. }) => self.end = Some(outcome.clone()),
+                Item::Entry(Entry::Closed { outcome, .. }) => {
+                    if let Some(mut mask) = self.mask.take() {
+                        let mut rest = Vec::new();
+                        mask.finish(&mut rest);
+                        self.output.push_all(&rest);
+                    }
+                    self.end = Some(outcome.clone());
+                }
                 Item::Entry(_) => {}
             }
             engine.advance(self.cursor);

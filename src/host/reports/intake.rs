@@ -151,9 +151,10 @@ impl Host {
         let what = words(&command, place, refused.map(|refused| refused.why));
         let Some(job) = self.engine.submit_reported(self.turn.now) else { return self.reports.note_dropped(&run) };
         self.callers.identify(&mut command, None);
-        self.record(job, &command, dir, Some(&what));
+        let secrets = self.secrets_of(&command);
+        self.record(job, &command, dir, Some(&what), secrets.as_ref());
         run.is_contested = self.reports.dropped.may_have(run.named(), &shim);
-        run.begin(job, shim, (Description::of(&command, dir), what), self.turn.now);
+        run.begin(job, shim, (Description::of(&command, dir, secrets), what), self.turn.now);
         self.reports.runs.insert(key, run);
         self.turn.touch(job);
     }

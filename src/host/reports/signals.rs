@@ -16,6 +16,7 @@ use crate::host::Host;
 use crate::host::run::Description;
 use crate::host::supervision::not_there;
 use crate::limits;
+use crate::text::redact::Redactor;
 
 impl Reports {
     /// A run and its processes, found again.
@@ -36,6 +37,12 @@ impl Reports {
     /// What a list of runs says of this one.
     pub(in crate::host) fn description(&mut self, job: JobId) -> Option<&Description> {
         self.of_job(job)?.description.as_ref()
+    }
+
+    /// What masks a reported run's secrets for agents, if the host does that.
+    pub(in crate::host) fn secrets(&self, job: JobId) -> Option<&Redactor> {
+        let run = self.runs.values().find(|run| run.job == Some(job))?;
+        run.description.as_ref()?.secrets.as_ref()
     }
 
     /// Why nobody can type for this run. `None` when it is not a reported one.

@@ -24,6 +24,7 @@ use crate::io::port::Port;
 use crate::limits;
 use crate::sys;
 use crate::sys::caller_descriptor::CallerDescriptor;
+use crate::text::redact::Redactor;
 use crate::text::sanitize::Mode;
 
 impl Host {
@@ -215,20 +216,15 @@ impl Host {
             None if params.is_pty() => collapse,
             None => Mode::Tidy,
         };
-        let pending = self.runs.get(job).and_then(|run| run.pending.as_ref()?.as_ref().ok());
-        let redactor = pending.filter(|_| self.options.redact_agents).map(|pending| pending.command.redactor());
-        OutputFilter::new(mode, redactor)
+        OutputFilter::new(mode, self.runs.secrets(job).map(Redactor::fresh))
     }
 
     /// A run that a client wants to watch, although this door has not started it. It is kept from now on.
     pub(super) fn keep_other(&mut self, job: JobId, has_terminal: bool) {
         let mode =
             if has_terminal { Mode::Collapse { rows: limits::PTY_ROWS, cols: limits::PTY_COLS } } else { Mode::Tidy };
-        let redactor = || {
-            let pending = self.runs.get(job)?.pending.as_ref()?.as_ref().ok()?;
-            Some(pending.command.redactor()).filter(|_| self.options.redact_agents)
-        };
-        let filters = [OutputFilter::new(mode, redactor()), OutputFilter::new(mode, redactor())];
+        let filter = || OutputFilter::new(mode, self.runs.secrets(job).map(Redactor::fresh));
+        let filters = [filter(), filter()];
         let output = KeptOutput::new(filters, has_terminal, true, Gathering::Nothing);
         let Some(cursor) = self.engine.attach(job, Lag::Skip) else { return };
         let accepted = self.runs.get(job).map_or(self.turn.now, |run| run.accepted);

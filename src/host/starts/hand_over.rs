@@ -132,10 +132,13 @@ impl Starts {
     ) {
         let Some(peer) = run.peer.and_then(|peer| peers.get_mut(peer)) else { return };
         peer.terminal = terminal.and_then(LentTerminal::into_inner);
+        let secrets = run.description.secrets.as_ref();
+        if let (Protocol::Jsonl(jsonl), Some(secrets)) = (&mut peer.protocol, secrets) {
+            jsonl.mask(secrets);
+        }
         if let Protocol::Shim(shim) = &mut peer.protocol {
             let (window, policy) = (self.window(command), self.options.sanitize);
-            let redacts = self.options.redact_agents;
-            let filters = OutputFilter::both(command, plan.is_as_written(), policy, window, redacts);
+            let filters = OutputFilter::both(command, plan.is_as_written(), policy, window, secrets);
             let filters = match command.output_budget(self.options.budget) {
                 None => filters,
                 Some(budget) => {
