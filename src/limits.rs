@@ -407,6 +407,21 @@ pub const CLOSERS_MAX: usize = 32;
 pub const CLOSERS_KILLED_MAX: usize = 1_024;
 /// A closer beyond the first ends when it has nothing to do for this long, milliseconds.
 pub const CLOSER_IDLE_MS: i32 = 500;
+/// The looker is asked how it is after each so many milliseconds without an answer.
+pub const LOOK_STEP_MS: u8 = 1;
+/// How long the looker may wait for a process that it looks at. One that frees much memory while it executes a program makes
+/// it wait for a moment, too.
+pub const LOOK_PATIENCE: Duration = Duration::from_millis(20);
+/// How long the looker is waited for that does not wait itself: it has no processor.
+pub const LOOK_WAIT_MAX: Duration = Duration::from_secs(2);
+/// How long the host waits in all for looks that it gives up, in each [`LOOK_ALLOWANCE_TIME`]. Then it has no patience.
+pub const LOOK_ALLOWANCE: Duration = Duration::from_millis(200);
+/// See [`LOOK_ALLOWANCE`].
+pub const LOOK_ALLOWANCE_TIME: Duration = Duration::from_secs(10);
+/// A process that made a look wait is not looked at for this long.
+pub const LOOK_SILENT_TIME: Duration = Duration::from_secs(10);
+/// How many such processes are remembered.
+pub const LOOK_SILENT_MAX: usize = 256;
 /// How long the host waits until a new guard has descriptors of its own, where it must not get those of callers.
 pub const OWN_TABLE_PATIENCE: Duration = Duration::from_millis(200);
 /// How long the helper that gives the terminal back after the host's death waits for room in it.

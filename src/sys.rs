@@ -4,7 +4,7 @@
 //! The SAFETY comments rely on three rules: the process has one thread; between fork or clone and exec a child makes
 //! system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`process`], [`close_kind`], [`closer`], [`caller_descriptor`], [`own_table`], [`helper`], [`kill`],
+//! Reading order: [`process`], [`close_kind`], [`closer`], [`caller_descriptor`], [`own_table`], [`helper`], [`looker`], [`kill`],
 //! [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`], [`terminal`], [`writer`],
 //! [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`], [`locale`], [`mod@poll`].
 
@@ -22,6 +22,7 @@ pub mod helper;
 pub mod kill;
 pub mod local_time;
 pub mod locale;
+pub mod looker;
 pub mod namespace;
 pub mod own_table;
 pub mod poll;

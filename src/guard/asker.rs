@@ -3,15 +3,18 @@
 //! A process that touches the terminal from the background stops in the middle of its system call, which it repeats when
 //! it is continued. /proc/PID/task/TID/syscall shows that call, to processes of the same user only.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::libc;
 
 use crate::limits;
 use crate::sys::kill::{TTIN, TTOU};
+use crate::sys::looker::{self, Look};
+use crate::sys::process;
 use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::Pid;
 
@@ -35,7 +38,7 @@ pub(super) enum Want {
 /// What a stopped process asks of the terminal, in any of its threads.
 fn want(pid: Pid) -> Want {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Want::Unknown };
-    let wants: Vec<Want> = threads.flatten().map(|thread| want_of_thread(&thread.path())).collect();
+    let wants: Vec<Want> = threads.flatten().map(|thread| want_of_thread(&place(pid, &thread))).collect();
     let sought = [Want::Input, Want::Modes, Want::Foreground, Want::Unknown, Want::Running];
     sought.into_iter().find(|want| wants.contains(want)).unwrap_or(Want::Nothing)
 }
@@ -43,15 +46,30 @@ fn want(pid: Pid) -> Want {
 /// The highest process number (proc(5), /proc/sys/kernel/pid_max). What kill(2) takes for a group is 0 or negative.
 const PID_MAX: u64 = 1 << 22;
 
-fn want_of_thread(thread: &Path) -> Want {
-    let Ok(line) = fs::read_to_string(thread.join("syscall")) else { return Want::Unknown };
+/// The directory of a thread, below /proc.
+fn place(pid: Pid, thread: &DirEntry) -> String {
+    format!("{pid}/task/{}", thread.file_name().display())
+}
+
+/// The system call in which a thread is, and its arguments, as the kernel writes them.
+fn system_call(place: &str) -> io::Result<String> {
+    looker::file(&format!("{place}/syscall")).map(|line| String::from_utf8_lossy(&line).into_owned())
+}
+
+fn want_of_thread(thread: &str) -> Want {
+    let line = match system_call(thread) {
+        Ok(line) => line,
+        // It executes a program.
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => return Want::Nothing,
+        Err(_) => return Want::Unknown,
+    };
     let mut words = line.split_ascii_whitespace();
     let Some(call) = words.next().and_then(|word| word.parse::<i64>().ok()) else { return Want::Running };
     let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let (first, second, third) = (number(), number(), number());
     let is_terminal = || {
-        let link = fs::read_link(thread.join("fd").join(first.unwrap_or(u64::MAX).to_string())).unwrap_or_default();
-        link.starts_with("/dev/pts") || link == Path::new("/dev/tty")
+        let link = looker::link(&format!("{thread}/fd/{}", first.unwrap_or(u64::MAX))).unwrap_or_default();
+        link.starts_with(b"/dev/pts/") || link == b"/dev/tty"
     };
     match call {
         // A read of no bytes only asks whether the caller is in the foreground, as zsh(1) does.
@@ -73,9 +91,13 @@ fn want_of_thread(thread: &Path) -> Want {
 pub(super) fn may_wait_for_keys(pid: Pid) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     threads.flatten().any(|thread| {
-        let Ok(line) = fs::read_to_string(thread.path().join("syscall")) else { return true };
+        let place = place(pid, &thread);
+        let line = match system_call(&place) {
+            Ok(line) => line,
+            Err(error) => return error.kind() != io::ErrorKind::TimedOut,
+        };
         let Ok(call) = line.split_ascii_whitespace().next().unwrap_or_default().parse::<i64>() else { return false };
-        POLLS.contains(&call) || matches!(want_of_thread(&thread.path()), Want::Input | Want::Foreground)
+        POLLS.contains(&call) || matches!(want_of_thread(&place), Want::Input | Want::Foreground)
     })
 }
 
@@ -106,7 +128,7 @@ pub(super) fn has_stopped_itself(pid: Pid) -> bool {
 pub(super) fn asker(members: &[Process], reads: bool) -> Option<(&Process, Want)> {
     let wanted = if reads { Want::Input } else { Want::Modes };
     // The one that asks stops a moment after the others, and its call can be seen then only.
-    tree::comes_true_within(limits::GROUP_STOP_WAIT, || {
+    process::comes_true_within(limits::GROUP_STOP_WAIT, || {
         members.iter().all(|process| want(process.pid) != Want::Running)
     });
     let last = |sought| members.iter().rev().find(|process| want(process.pid) == sought);
@@ -142,17 +164,21 @@ pub(super) fn reader_elsewhere(terminal: &Path, session: Pid) -> Option<Process>
 /// Whether a process that [`reader_elsewhere`] has found still may wait for keys.
 pub(super) fn reads_elsewhere(pid: Pid, terminal: &Path) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    let is_named = |file: &PathBuf| fs::read_link(file).is_ok_and(|link| link == terminal);
+    let links: Vec<String> = files.flatten().map(|file| format!("{pid}/fd/{}", file.file_name().display())).collect();
+    let looks: Vec<Look<'_>> = links.iter().map(|link| Look::Link(link)).collect();
+    let Ok(texts) = looker::all(&looks) else { return false };
+    let is_named = |text: &io::Result<Vec<u8>>| text.as_ref().is_ok_and(|text| text == terminal.as_os_str().as_bytes());
+    let named = links.iter().zip(&texts).filter(|(_, text)| is_named(text));
     // A container has terminals of the same names. Only a file of that name is looked at: others may be on a dead server.
-    let device = |file: &Path| fs::metadata(file).ok().map(|data| (data.dev(), data.rdev()));
-    let is_it = |file: PathBuf| device(&file).is_some_and(|found| Some(found) == device(terminal));
-    files.flatten().map(|file| file.path()).filter(is_named).any(is_it) && may_wait_for_keys(pid)
+    let own = fs::metadata(terminal).ok().map(|data| (data.dev(), data.ino()));
+    let is_it = |link: &str| looker::identity(link).is_ok_and(|file| Some((file.device, file.inode)) == own);
+    named.into_iter().any(|(link, _)| is_it(link)) && may_wait_for_keys(pid)
 }
 
 /// Whether the system calls of a process are hidden from this user.
 fn is_foreign(pid: Pid) -> bool {
-    let calls = fs::read_to_string(format!("/proc/{pid}/syscall"));
-    calls.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    let call = system_call(&pid.to_string());
+    call.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Whether a stopped group waits to read from the terminal; `None` when it does not wait for the terminal at all.

@@ -4,8 +4,8 @@
 //! each of its processes. Both are asked of the process that calls: the nearest one above the shim that is not a shell or a
 //! wrapper of one.
 //!
-//! Invariants: only `/proc/PID/stat` is read, which waits for no other process (`cmdline` and `environ` lie in the memory of
-//! the process, whose pages may be a file system's that never answers); few processes are looked at, and those above an agent
+//! Invariants: only what `/proc/PID/stat` says is read, by the looker (`cmdline` and `environ` lie in the memory of the
+//! process, whose pages may be a file system's that never answers); few processes are looked at, and those above an agent
 //! once; what was seen is bounded.
 
 use std::collections::VecDeque;

@@ -58,7 +58,7 @@ pub(super) enum Arrival {
 /// removed while its host lives.
 pub(super) fn claim(path: &Path) -> Result<file::Lock, Notice> {
     let lock = become_next_host(path)?;
-    if socket::has_listener(path) {
+    if socket::has_listener(path, lives) {
         return Err(another_host(path, "its lock was removed"));
     }
     Ok(lock)
@@ -89,7 +89,11 @@ fn is_of_dead_host(path: &Path) -> bool {
 
 fn names_dead_host(lock: &Path) -> bool {
     let named = std::fs::read_to_string(lock).ok().and_then(|text| text.trim().parse().ok());
-    named.is_some_and(|pid: i32| tree::process(Pid::new(pid)).is_none_or(|host| host.is_zombie))
+    named.is_some_and(|pid: i32| !lives(Pid::new(pid)))
+}
+
+fn lives(pid: Pid) -> bool {
+    tree::process(pid).is_some_and(|process| !process.is_zombie)
 }
 
 /// Takes the lock of a dead host away. Another host that has waited, too, may have put a new one there in between: its lock
@@ -322,7 +326,9 @@ impl Door {
 fn bind(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     match std::fs::symlink_metadata(path) {
-        Ok(there) if !there.file_type().is_socket() || there.uid() != process::uid() || socket::has_listener(path) => {
+        Ok(there)
+            if !there.file_type().is_socket() || there.uid() != process::uid() || socket::has_listener(path, lives) =>
+        {
             Err(io::ErrorKind::AddrInUse.into())
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -33,7 +33,7 @@ use crate::io::poller::Poller;
 use crate::recorder;
 use crate::sys::own_table;
 use crate::sys::signal::HostSignals;
-use crate::sys::{self, closer, process};
+use crate::sys::{self, closer, looker, process};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
@@ -60,6 +60,7 @@ impl Host {
         process::keep_large_blocks_apart();
         process::adopt_orphans().map_err(|error| cannot_start("adopt orphans (PR_SET_CHILD_SUBREAPER)", &error))?;
         closer::begin().map_err(|error| cannot_start("start the process that closes descriptors", &error))?;
+        looker::begin().map_err(|error| cannot_start("start the process that looks at others", &error))?;
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;
         let signals_token = poller.register(&signals).map_err(|error| cannot_start("wait for signals", &error))?;
         let spans = Spans::start(&mut poller, options.otlp.as_ref(), recorder.path())?;

@@ -14,7 +14,7 @@ use crate::front::answer::{Answer, HostStatus, Listed, RunState};
 use crate::front::jsonl::transcript::Transcript;
 use crate::front::{Supervision, WatchRequest};
 use crate::limits;
-use crate::sys::closer;
+use crate::sys::{closer, looker};
 
 impl Host {
     /// Does what a person asks, if the caller may.
@@ -150,7 +150,12 @@ impl Host {
     /// The host's children that belong to no run.
     pub(super) fn helper_pids(&self) -> Vec<Pid> {
         let helpers = self.starts.pids().chain(self.recorder.pid()).chain(self.spans.pid());
-        helpers.chain(self.screen.helpers()).chain(self.notifier.pids()).chain(closer::pids()).collect()
+        helpers
+            .chain(self.screen.helpers())
+            .chain(self.notifier.pids())
+            .chain(closer::pids())
+            .chain(looker::pids())
+            .collect()
     }
 
     /// Whether one more peer may see the console. It is told if not.

@@ -22,7 +22,7 @@ use nix::libc;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal as Told, sigprocmask};
 
 use super::close_kind::{CloseKind, is_local_socket};
-use super::process;
+use super::process::{self, is_living_child};
 use crate::limits;
 use rexec_sh::protocol::process::{Pid, Signal};
 
@@ -117,7 +117,7 @@ impl Closers {
 
     /// Makes the undertaker, also in place of one that was killed.
     fn have_undertaker(&mut self) -> io::Result<()> {
-        if self.undertaker.is_some_and(is_alive) {
+        if self.undertaker.is_some_and(is_living_child) {
             return Ok(());
         }
         let owner = process::pid();
@@ -157,8 +157,8 @@ impl Lane {
     fn look(&mut self, now: Instant) {
         let rest = std::mem::take(&mut self.rest);
         rest.into_iter().for_each(|fd| self.take(fd));
-        self.pids.retain(|&pid| is_alive(pid));
-        self.killed.retain(|&pid| is_alive(pid));
+        self.pids.retain(|&pid| is_living_child(pid));
+        self.killed.retain(|&pid| is_living_child(pid));
         self.look_at = None;
         if self.is_done() {
             return;
@@ -192,12 +192,6 @@ impl Lane {
         }
         Ok(())
     }
-}
-
-/// Whether a child has not ended. Reaps it where the kernel does not.
-fn is_alive(pid: Pid) -> bool {
-    // SAFETY: the call takes numbers and a null pointer, and waits for nothing.
-    unsafe { libc::waitpid(pid.number(), std::ptr::null_mut(), libc::WNOHANG) == 0 }
 }
 
 /// Forks a child that shares this process's table of descriptors. Returns 0 in the child.

@@ -90,7 +90,7 @@ impl HostConfinement {
         if link(&proc, c"self")? != pid.as_bytes() {
             return Err(io::Error::other("/proc is that of another pid namespace"));
         }
-        let own = Confinement::read(&directory(&proc, &pid)?, true)?;
+        let own = Confinement::read(&directory(&proc, &pid)?, &pid, true)?;
         let has_labels = own.label.is_some();
         Ok(Self { proc, own, has_labels, waives_landlock: false })
     }
@@ -141,8 +141,8 @@ impl HostConfinement {
     /// The parent of a process, and its first difference. Each thread has its own seccomp filters, Landlock rules and more, and nothing
     /// says which thread called connect(2), so no thread may differ.
     fn examine(&self, pid: Pid, purpose: Purpose) -> io::Result<(Option<Pid>, Option<Difference>)> {
-        let process = directory(&self.proc, &pid.to_string())?;
-        let first = Confinement::read(&process, self.has_labels)?;
+        let place = pid.to_string();
+        let first = Confinement::read(&directory(&self.proc, &place)?, &place, self.has_labels)?;
         let difference = self.own.difference(&first, purpose);
         if difference.is_some() || first.is_single {
             return Ok((first.parent, difference));
@@ -151,7 +151,7 @@ impl HostConfinement {
             let name = format!("{pid}/task/{}", thread?.file_name().display());
             let difference = match directory(&self.proc, &name) {
                 Err(error) if is_gone(&error) => None,
-                thread => self.thread_difference(&thread?, purpose)?,
+                thread => self.thread_difference(&thread?, &name, purpose)?,
             };
             if difference.is_some() || count >= THREADS_MAX {
                 return Ok((first.parent, difference.or(Some("too many threads to look at"))));
@@ -162,11 +162,11 @@ impl HostConfinement {
 
     /// The first difference of a further thread. A thread that ends meanwhile has none: the other threads share its
     /// memory, and they are equal.
-    fn thread_difference(&self, thread: &OwnedFd, purpose: Purpose) -> io::Result<Option<Difference>> {
-        let seen = Confinement::read(thread, self.has_labels);
+    fn thread_difference(&self, thread: &OwnedFd, place: &str, purpose: Purpose) -> io::Result<Option<Difference>> {
+        let seen = Confinement::read(thread, place, self.has_labels);
         match seen.map(|seen| self.own.difference(&seen, purpose)) {
             Ok(None) => Ok(None),
-            _ if is_ending(thread) => Ok(None),
+            _ if is_ending(place) => Ok(None),
             seen => seen,
         }
     }

@@ -1,10 +1,8 @@
 //! Files: the lock that decides which process is the host, private directories, and files in memory.
 
-use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -85,20 +83,6 @@ pub fn make_private_directory(path: &Path) -> io::Result<()> {
 #[must_use]
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|data| (data.dev(), data.ino()))
-}
-
-/// The device and inode of what a link of /proc leads to, as the kernel knows them. Its server is not asked
-/// (AT_STATX_DONT_SYNC, statx(2)), as one of files may not answer.
-#[must_use]
-pub fn identity_as_known(link: &Path) -> Option<(u64, u64)> {
-    let link = CString::new(link.as_os_str().as_bytes()).ok()?;
-    // SAFETY: every field is a number, for which zero is a value.
-    let mut seen: libc::statx = unsafe { std::mem::zeroed() };
-    let flags = libc::AT_STATX_DONT_SYNC | libc::AT_NO_AUTOMOUNT;
-    // SAFETY: the kernel fills the structure, and the path ends with a NUL.
-    let result = unsafe { libc::statx(libc::AT_FDCWD, link.as_ptr(), flags, libc::STATX_INO, &raw mut seen) };
-    let is_known = result == 0 && seen.stx_mask & libc::STATX_INO != 0;
-    is_known.then(|| (libc::makedev(seen.stx_dev_major, seen.stx_dev_minor), seen.stx_ino))
 }
 
 /// Opens `/dev/null` for reading.

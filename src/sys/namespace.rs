@@ -5,13 +5,16 @@
 //! whatever the process has chosen, so it is read first and never asked for news, and the memory of a process, for which
 //! one waits while the process maps or executes a file, is not read.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::looker::{self, Look};
+use super::process;
 use super::program::Program;
 use super::tree::{self, Process};
-use super::{file, process};
 use rexec_sh::protocol::process::Pid;
 
 /// Descriptors of a process that are looked at for the file. A shim opens few.
@@ -75,11 +78,10 @@ impl Census {
 
     /// Looks at this many of them. Returns whether it has seen all.
     pub fn go_on(&mut self, most: usize) -> bool {
-        let own = own_namespace();
         for pid in self.rest.split_off(self.rest.len().saturating_sub(most)) {
-            // Its namespace costs less than its number, and most processes are in this one's.
-            let there = namespace_of(pid).filter(|&there| Some(there) != own);
-            self.seen.extend(there.and_then(|there| Some((own_number(pid)?, there, pid))));
+            // Most processes are in this one's namespace.
+            let inner = inner_number(pid);
+            self.seen.extend(inner.and_then(|number| Some((number, namespace_of(pid)?, pid))));
         }
         self.rest.is_empty()
     }
@@ -95,13 +97,16 @@ impl Census {
 }
 
 fn own_namespace() -> Option<u64> {
-    namespace_of(process::pid())
+    namespace_number(fs::read_link("/proc/self/ns/pid").ok()?.as_os_str().as_encoded_bytes())
 }
 
 /// The pid namespace of a process, as far as this user may look at it.
 fn namespace_of(pid: Pid) -> Option<u64> {
-    let link = fs::read_link(format!("/proc/{pid}/ns/pid")).ok()?;
-    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+    namespace_number(&looker::link(&format!("{pid}/ns/pid")).ok()?)
+}
+
+fn namespace_number(link: &[u8]) -> Option<u64> {
+    std::str::from_utf8(link.strip_prefix(b"pid:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
 }
 
 /// This process, if it is the one that names itself so.
@@ -114,29 +119,44 @@ fn judge(pid: Pid, inner: &InnerProcess, open: (u64, u64)) -> Option<Process> {
     is_it.then_some(found)
 }
 
-/// The number of a process in its own namespace: the last of `NSpid` in proc_pid_status(5).
+/// The numbers of a process in this process's namespace, in its own, and in those between them: `NSpid` in
+/// proc_pid_status(5).
+fn numbers(pid: Pid) -> Vec<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    line.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+/// The number of a process in its own namespace.
 fn own_number(pid: Pid) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    numbers.split_ascii_whitespace().next_back()?.parse().ok()
+    numbers(pid).last().copied()
+}
+
+/// The same, if that is not this process's namespace.
+fn inner_number(pid: Pid) -> Option<i32> {
+    let numbers = numbers(pid);
+    numbers.last().filter(|_| numbers.len() > 1).copied()
 }
 
 /// Whether a process has this file open for writing only. The mode of a descriptor's link says how it was opened, and the
 /// link's text, of what kind it is (proc_pid_fd(5)). fdinfo is not read: of an epoll it is as long as its process likes.
 fn writes_to(pid: Pid, open: (u64, u64)) -> bool {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    entries.take(DESCRIPTORS_MAX).any(|entry| {
-        let link = entry.path();
-        fs::symlink_metadata(&link).is_ok_and(|data| data.mode() & 0o600 == 0o200)
-            && fs::read_link(&link).is_ok_and(|file| file.is_absolute())
-            && file::identity_as_known(&link) == Some(open)
-    })
+    let entries = entries.take(DESCRIPTORS_MAX);
+    let written =
+        entries.filter(|entry| fs::symlink_metadata(entry.path()).is_ok_and(|data| data.mode() & 0o600 == 0o200));
+    let mut links: Vec<String> = written.map(|entry| format!("{pid}/fd/{}", entry.file_name().display())).collect();
+    let looks: Vec<Look<'_>> = links.iter().map(|link| Look::Link(link)).collect();
+    let Ok(texts) = looker::all(&looks) else { return false };
+    let mut is_path = texts.into_iter().map(|text| text.is_ok_and(|text| text.starts_with(b"/")));
+    links.retain(|_| is_path.next().unwrap_or(false));
+    links.iter().any(|link| looker::identity(link).is_ok_and(|file| (file.device, file.inode) == open))
 }
 
 /// The path of the program that a process executes, as the kernel names it. The file itself is not touched.
 #[must_use]
 pub fn program_path(pid: Pid) -> Option<PathBuf> {
-    fs::read_link(program_link(pid)).ok()
+    Some(PathBuf::from(OsString::from_vec(looker::link(&program_link(pid)).ok()?)))
 }
 
 /// The names of a process's children, as they have set them (PR_SET_NAME, prctl(2)).
@@ -168,16 +188,17 @@ pub fn all_below(root: &Process, most: usize) -> Vec<Process> {
 #[must_use]
 pub fn below(root: &Process, most: usize) -> Vec<Process> {
     let own = program_path(root.pid);
-    let identity = own.as_ref().and_then(|_| file::identity_as_known(&program_link(root.pid)));
+    let program = |pid: Pid| looker::identity(&program_link(pid)).ok();
+    let identity = own.as_ref().and_then(|_| program(root.pid));
     let mut found = all_below(root, most);
     // Its path comes first: whatever else is executed may be a file of a server that does not answer.
-    let is_same = |pid: Pid| program_path(pid) == own && file::identity_as_known(&program_link(pid)) == identity;
+    let is_same = |pid: Pid| program_path(pid) == own && program(pid) == identity;
     found.retain(|process| identity.is_none() || !is_same(process.pid));
     found
 }
 
-fn program_link(pid: Pid) -> PathBuf {
-    Path::new("/proc").join(pid.to_string()).join("exe")
+fn program_link(pid: Pid) -> String {
+    format!("{pid}/exe")
 }
 
 /// Whether one of these processes is this one or above it.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -32,6 +33,26 @@ pub fn account_name() -> Option<String> {
 #[must_use]
 pub fn pid() -> Pid {
     Pid::new(std::process::id().cast_signed())
+}
+
+/// Looks every millisecond whether `is_true`, for `time` at the longest. Returns whether it came true.
+#[expect(clippy::disallowed_methods, reason = "a guard may wait a moment for what its command is just doing")]
+pub(crate) fn comes_true_within(time: Duration, is_true: impl Fn() -> bool) -> bool {
+    const STEP: Duration = Duration::from_millis(1);
+    let from = Instant::now();
+    while !is_true() {
+        if from.elapsed() >= time {
+            return false;
+        }
+        std::thread::sleep(STEP);
+    }
+    true
+}
+
+/// Whether a child has not ended. Reaps it where the kernel does not.
+pub(super) fn is_living_child(pid: Pid) -> bool {
+    // SAFETY: the call takes numbers and a null pointer, and waits for nothing.
+    unsafe { nix::libc::waitpid(pid.number(), std::ptr::null_mut(), nix::libc::WNOHANG) == 0 }
 }
 
 /// Raises the soft limit on descriptors towards the hard limit. Commands get their caller's limit.

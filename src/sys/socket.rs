@@ -9,7 +9,6 @@ use std::path::Path;
 use nix::libc;
 use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 
-use super::tree;
 use rexec_sh::protocol::process::Pid;
 
 /// The most descriptors that a request has: those of a RUN frame and two pipes.
@@ -215,15 +214,15 @@ pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
     Ok(credentials.map_err(super::io)?.uid())
 }
 
-/// Whether a process listens at a path. It sees a connection that closes without a word. One that has ended listens to
-/// nobody, although another process may have its socket still.
+/// Whether a process listens at a path that `lives`. It sees a connection that closes without a word. One that has ended
+/// listens to nobody, although another process may have its socket still.
 #[must_use]
-pub fn has_listener(path: &Path) -> bool {
+pub fn has_listener(path: &Path, lives: impl Fn(Pid) -> bool) -> bool {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let connect = || {
         let socket = nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
         nix::sys::socket::connect(socket.as_raw_fd(), &nix::sys::socket::UnixAddr::new(path)?)?;
-        Ok(peer_pid(&socket).is_ok_and(|pid| pid.number() <= 0 || tree::process(pid).is_some_and(|it| !it.is_zombie)))
+        Ok(peer_pid(&socket).is_ok_and(|pid| pid.number() <= 0 || lives(pid)))
     };
     // EAGAIN: a process listens, but its backlog is full.
     connect().unwrap_or_else(|error: nix::errno::Errno| error == nix::errno::Errno::EAGAIN)

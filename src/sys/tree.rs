@@ -7,11 +7,13 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::io::ErrorKind;
+use std::time::Duration;
 
-use super::proc_file;
+use super::looker;
 use super::program::Program;
 use super::stat::StatLine;
+use super::{proc_file, process};
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 /// A process as /proc/PID/stat shows it.
@@ -33,16 +35,19 @@ pub struct Process {
     pub is_uninterruptible: bool,
     /// The signal that stopped it. `None` before Linux 5.17, and once its parent has waited for the stop.
     pub stop_signal: Option<Signal>,
-    /// Its start, in clock ticks since boot. Number and start together identify a process for good.
+    /// Its start, in clock ticks since boot; 0 if it may not be looked at now. Number and start together identify a process for good.
     pub start: u64,
     /// Its program's name.
     pub program: Program,
 }
 
-/// Reads one process; `None` when it is gone.
+/// Reads one process; `None` when it is gone. One that may not be looked at now has no start.
 #[must_use]
 pub fn process(pid: Pid) -> Option<Process> {
-    let line = proc_file::read(&format!("/proc/{pid}/stat")).ok()?;
+    let line = match looker::file(&format!("{pid}/stat")) {
+        Err(error) if error.kind() == ErrorKind::TimedOut => return from_status(pid),
+        line => line.ok()?,
+    };
     let stat = StatLine::read(&line)?;
     let state = stat.state()?;
     Some(Process {
@@ -59,23 +64,32 @@ pub fn process(pid: Pid) -> Option<Process> {
     })
 }
 
-/// Waits until a process has ended, for `time` at the longest. Returns whether it has.
-pub(crate) fn ends_within(pid: Pid, time: Duration) -> bool {
-    comes_true_within(time, || process(pid).is_none_or(|process| process.is_zombie))
+/// Reads of a process what anybody may see of it at any time.
+fn from_status(pid: Pid) -> Option<Process> {
+    let status = proc_file::read(&format!("/proc/{pid}/status")).ok()?;
+    let value = |name: &[u8]| {
+        let line = proc_file::lines(&status).find_map(|line| line.strip_prefix(name)?.strip_prefix(b":\t"))?;
+        std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()
+    };
+    let process = |name: &[u8]| number(value(name)?);
+    let state = value(b"State")?;
+    Some(Process {
+        pid,
+        parent: process(b"PPid")?,
+        group: ProcessGroup::new(value(b"NSpgid")?.parse().ok()?),
+        session: process(b"NSsid")?,
+        is_zombie: state == "Z" || state == "X",
+        is_stopped: state == "T",
+        is_uninterruptible: state == "D",
+        stop_signal: None,
+        start: 0,
+        program: Program::new(proc_file::read(&format!("/proc/{pid}/comm")).ok()?.trim_ascii_end()),
+    })
 }
 
-/// Looks every millisecond whether `is_true`, for `time` at the longest. Returns whether it came true.
-#[expect(clippy::disallowed_methods, reason = "a guard may wait a moment for what its command is just doing")]
-pub(crate) fn comes_true_within(time: Duration, is_true: impl Fn() -> bool) -> bool {
-    const STEP: Duration = Duration::from_millis(1);
-    let from = Instant::now();
-    while !is_true() {
-        if from.elapsed() >= time {
-            return false;
-        }
-        std::thread::sleep(STEP);
-    }
-    true
+/// Waits until a process has ended, for `time` at the longest. Returns whether it has.
+pub(crate) fn ends_within(pid: Pid, time: Duration) -> bool {
+    process::comes_true_within(time, || process(pid).is_none_or(|process| process.is_zombie))
 }
 
 /// The direct children of a process, zombies included.

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use nix::libc;
 
+use super::looker::{self, Look};
 use super::stat::StatLine;
 use rexec_sh::protocol::process::Pid;
 
 /// Descriptors of a process that are looked at for listening sockets.
 const DESCRIPTORS_MAX: usize = 4_096;
+
+/// Links that are read together.
+const LINKS_AT_ONCE: usize = 256;
 
 /// More calls than a program makes that does anything else than reading.
 const MANY_CALLS: u64 = 10_000;
@@ -31,7 +34,7 @@ pub struct ProcessUsage {
 /// Reads what one process uses; `None` when it is gone.
 #[must_use]
 pub fn of(pid: Pid) -> Option<ProcessUsage> {
-    let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let line = looker::file(&format!("{pid}/stat")).ok()?;
     let stat = StatLine::read(&line)?;
     let ticks = |place| stat.field::<u64>(place).unwrap_or(0);
     Some(ProcessUsage {
@@ -73,7 +76,8 @@ impl Reads {
 /// What a process has read so far; `None` when it is gone or another user's, or when the kernel does not count.
 #[must_use]
 pub fn reads(pid: Pid) -> Option<Reads> {
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let text = looker::file(&format!("{pid}/io")).ok()?;
+    let text = std::str::from_utf8(&text).ok()?;
     let count = |name| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     Some(Reads { calls: count("syscr:")?, bytes: count("rchar:")? })
 }
@@ -95,7 +99,7 @@ fn setting(name: libc::c_int) -> u64 {
 #[derive(Debug)]
 pub struct Listening {
     /// By namespace: the port of each listening socket, by the socket's inode.
-    known: BTreeMap<u64, BTreeMap<u64, u16>>,
+    known: BTreeMap<Vec<u8>, BTreeMap<u64, u16>>,
     /// Descriptors that may still be looked at.
     budget: usize,
 }
@@ -116,22 +120,27 @@ impl Listening {
     /// The ports on which a process listens, smallest first. Empty for a process whose descriptors this user may not
     /// read.
     pub fn ports(&mut self, pid: Pid) -> Vec<u16> {
-        let Ok(namespace) = fs::metadata(format!("/proc/{pid}/ns/net")) else { return Vec::new() };
-        let is_new = !self.known.contains_key(&namespace.ino());
+        let Ok(namespace) = looker::link(&format!("{pid}/ns/net")) else { return Vec::new() };
+        let is_new = !self.known.contains_key(&namespace);
         if is_new && self.known.len() >= crate::limits::PORT_NAMESPACES_MAX {
             return Vec::new();
         }
-        let sockets = self.known.entry(namespace.ino()).or_insert_with(|| sockets(pid));
+        let sockets = self.known.entry(namespace).or_insert_with(|| sockets(pid));
         if sockets.is_empty() {
             return Vec::new();
         }
         let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
         let mut ports = Vec::new();
-        for entry in descriptors.flatten().take(DESCRIPTORS_MAX.min(self.budget)) {
-            self.budget -= 1;
-            let Ok(link) = fs::read_link(entry.path()) else { continue };
-            let socket = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
-            ports.extend(socket.and_then(|inode| sockets.get(&inode.parse().ok()?)));
+        let entries = descriptors.flatten().take(DESCRIPTORS_MAX.min(self.budget));
+        let links: Vec<String> = entries.map(|entry| format!("{pid}/fd/{}", entry.file_name().display())).collect();
+        self.budget -= links.len();
+        for some in links.chunks(LINKS_AT_ONCE) {
+            let looks: Vec<Look<'_>> = some.iter().map(|link| Look::Link(link)).collect();
+            let Ok(found) = looker::all(&looks) else { break };
+            let inode = |link: &[u8]| {
+                std::str::from_utf8(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
+            };
+            ports.extend(found.into_iter().flatten().filter_map(|link| sockets.get(&inode(&link)?)));
         }
         ports.sort_unstable();
         ports.dedup();

@@ -3,6 +3,7 @@
 mod closing;
 mod consoles;
 mod doors;
+mod executing;
 mod farewells;
 mod limits;
 pub(crate) mod peers;

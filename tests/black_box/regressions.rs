@@ -156,7 +156,7 @@ fn want_of_processes_ends_no_host() {
     }
     // Nobody else may have processes of this user.
     let user = Some(1_000_000 + std::process::id());
-    let limits = &[(Resource::RLIMIT_NPROC, 7, 7)];
+    let limits = &[(Resource::RLIMIT_NPROC, 8, 8)];
     let host = Host::with(Setup { user, state: State { limits, ..USUAL }, ..PLAIN });
     let mut told = 0;
     for _ in 0..2 {

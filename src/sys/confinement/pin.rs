@@ -11,6 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::super::check;
 use super::super::kill::{CONT, Pidfd};
+use super::super::looker;
 use super::super::stat::StatLine;
 use super::super::tree;
 use rexec_sh::protocol::process::Pid;
@@ -91,7 +92,7 @@ pub(super) fn pin_by_number(pid: Pid, accepted: Moment) -> io::Result<OwnedFd> {
     let fd = check(i32::try_from(fd).unwrap_or(-1))?;
     // SAFETY: the descriptor is new and has no other owner.
     let pin = unsafe { OwnedFd::from_raw_fd(fd) };
-    match started(&super::super::proc_file::read(&format!("/proc/{pid}/stat"))?) {
+    match started(&looker::file(&format!("{pid}/stat"))?) {
         Some(start) if start <= accepted => Ok(pin),
         _ => Err(io::Error::other("a later process has its number")),
     }

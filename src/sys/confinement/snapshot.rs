@@ -9,6 +9,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::libc;
 use nix::sys::stat::Mode;
 
+use super::super::looker::{self, Identity, Look};
 use super::super::proc_file;
 use super::super::stat::StatLine;
 use super::{Difference, ELSEWHERE, Purpose, is_gone};
@@ -16,13 +17,13 @@ use rexec_sh::protocol::process::Pid;
 
 /// The namespaces that are compared. For pid namespaces it is that of the children, because a command is a child. Cgroup
 /// and time namespaces hide nothing.
-pub(super) const NAMESPACES: [(&CStr, Difference); 6] = [
-    (c"ns/user", "other user namespace"),
-    (c"ns/pid_for_children", ELSEWHERE),
-    (c"ns/mnt", "other mount namespace"),
-    (c"ns/net", "other network namespace"),
-    (c"ns/ipc", "other ipc namespace"),
-    (c"ns/uts", "other uts namespace"),
+pub(super) const NAMESPACES: [(&str, Difference); 6] = [
+    ("ns/user", "other user namespace"),
+    ("ns/pid_for_children", ELSEWHERE),
+    ("ns/mnt", "other mount namespace"),
+    ("ns/net", "other network namespace"),
+    ("ns/ipc", "other ipc namespace"),
+    ("ns/uts", "other uts namespace"),
 ];
 
 /// The lines of /proc/PID/status that are compared. The flag says whether every supported kernel has the line.
@@ -43,9 +44,6 @@ pub(super) const NO_NEW_PRIVS: usize = 2;
 /// The most bytes of a security label that are read.
 const LABEL_BYTES_MAX: u64 = 1 << 20;
 
-/// Device, inode and mount of a root directory.
-type Root = (u32, u32, u64, u64);
-
 /// What one process is confined by.
 #[derive(Debug, Clone)]
 pub(super) struct Confinement {
@@ -55,7 +53,9 @@ pub(super) struct Confinement {
     pub(super) parent: Option<Pid>,
     /// `None` for a namespace that the kernel does not have.
     pub(super) namespaces: [Option<Vec<u8>>; NAMESPACES.len()],
-    pub(super) root: Root,
+    /// Device, inode and mount of its root directory. The mount counts, because one directory mounted twice can have different
+    /// mounts below it.
+    pub(super) root: Identity,
     /// The values of [`LINES`]; `None` for a line that the kernel does not have.
     pub(super) lines: [Option<Vec<u8>>; LINES.len()],
     /// The label of AppArmor, SELinux or Smack; `None` on a kernel without labels.
@@ -63,18 +63,26 @@ pub(super) struct Confinement {
 }
 
 impl Confinement {
-    /// Reads the confinement of a process from its open /proc/PID. Without `has_labels`, no security label is read.
-    pub(super) fn read(process: &OwnedFd, has_labels: bool) -> io::Result<Self> {
+    /// Reads the confinement of a process, or of a thread, from its open directory at `place` below /proc. Without
+    /// `has_labels`, no security label is read.
+    pub(super) fn read(process: &OwnedFd, place: &str, has_labels: bool) -> io::Result<Self> {
         let status = proc_file::read_record(&open(process, c"status")?)?;
+        let paths = NAMESPACES.map(|(name, _)| format!("{place}/{name}"));
+        let root = format!("{place}/root");
+        // A caller may have entered a root of its own, on a server that does not answer.
+        let looks: Vec<Look<'_>> = paths.iter().map(|path| Look::Link(path)).chain([Look::Identity(&root)]).collect();
+        let mut found = looker::all(&looks)?.into_iter();
         let mut namespaces = [const { None }; NAMESPACES.len()];
-        for (namespace, (name, _)) in namespaces.iter_mut().zip(NAMESPACES) {
-            *namespace = optional(link(process, name))?;
+        for (namespace, link) in namespaces.iter_mut().zip(found.by_ref()) {
+            *namespace = optional(link)?;
         }
+        let root = found.next().unwrap_or_else(|| Err(io::ErrorKind::InvalidData.into()))?;
+        let root = Identity::decode(&root)?;
         Ok(Self {
             is_single: proc_file::lines(&status).any(|line| line == b"Threads:\t1\n"),
             parent: proc_file::lines(&status).find_map(|line| line.strip_prefix(b"PPid:")).and_then(pid),
             namespaces,
-            root: root(process)?,
+            root,
             lines: lines(&status)?,
             label: if has_labels { label(process)? } else { None },
         })
@@ -102,12 +110,12 @@ fn pid(digits: &[u8]) -> Option<Pid> {
     std::str::from_utf8(digits).ok()?.trim().parse().ok().map(Pid::new)
 }
 
-/// Whether a thread is ending. The kernel then hides parts of it or denies to read them.
-pub(super) fn is_ending(thread: &OwnedFd) -> bool {
+/// Whether a thread, with its directory at `place` below /proc, is ending. The kernel then hides parts of it or denies to
+/// read them.
+pub(super) fn is_ending(place: &str) -> bool {
     const PF_EXITING: u64 = 4;
-    let mut stat = Vec::new();
-    match open(thread, c"stat").and_then(|mut file| file.read_to_end(&mut stat)) {
-        Ok(_) => {
+    match looker::file(&format!("{place}/stat")) {
+        Ok(stat) => {
             StatLine::read(&stat).and_then(|stat| stat.field::<u64>(9)).is_some_and(|flags| flags & PF_EXITING != 0)
         }
         Err(error) => is_gone(&error),
@@ -143,22 +151,6 @@ fn optional<T>(read: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         read => read.map(Some),
     }
-}
-
-/// Identifies a process's root directory. The mount counts, because one directory mounted twice can have different
-/// mounts below it.
-fn root(process: &OwnedFd) -> io::Result<Root> {
-    const WANTED: u32 = libc::STATX_INO | libc::STATX_MNT_ID;
-    // A caller may have entered a root of its own, on a server that does not answer.
-    let flags = libc::AT_STATX_DONT_SYNC | libc::AT_NO_AUTOMOUNT;
-    // SAFETY: every field is a number, for which zero is a value.
-    let mut seen: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills the structure, and the name ends with a NUL.
-    super::super::check(unsafe { libc::statx(process.as_raw_fd(), c"root".as_ptr(), flags, WANTED, &raw mut seen) })?;
-    if seen.stx_mask & WANTED != WANTED {
-        return Err(io::Error::other("the mount of a root directory cannot be told"));
-    }
-    Ok((seen.stx_dev_major, seen.stx_dev_minor, seen.stx_ino, seen.stx_mnt_id))
 }
 
 pub(super) fn lines(status: &[u8]) -> io::Result<[Option<Vec<u8>>; LINES.len()]> {

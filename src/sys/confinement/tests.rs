@@ -14,7 +14,8 @@ fn standard() -> HostConfinement {
 }
 
 fn confinement(standard: &HostConfinement, pid: u32) -> io::Result<Confinement> {
-    Confinement::read(&directory(&standard.proc, &pid.to_string())?, standard.has_labels)
+    let place = pid.to_string();
+    Confinement::read(&directory(&standard.proc, &place)?, &place, standard.has_labels)
 }
 
 #[test]
@@ -55,8 +56,8 @@ fn every_difference_has_its_words() {
         let expected = (!matches!(name, b"Groups:" | b"CapBnd:")).then_some(words);
         assert_eq!(ours.difference(&theirs, Purpose::Supervise), expected);
     }
-    assert_seen("other root directory", &|theirs| theirs.root.2 += 1);
-    assert_seen("other root directory", &|theirs| theirs.root.3 += 1);
+    assert_seen("other root directory", &|theirs| theirs.root.inode += 1);
+    assert_seen("other root directory", &|theirs| theirs.root.mount += 1);
     assert_seen("other security label", &|theirs| theirs.label = Some(b"x (enforce)".to_vec()));
 }
 
@@ -115,7 +116,7 @@ fn the_peer_of_a_socket_is_compared() {
     standard = standard.waiving_landlock();
     let seen = standard.compare(&far, Moment::now(), Purpose::Run);
     assert!(matches!(seen, Ok(_) | Err(Doubt::Differs("no_new_privs"))), "{seen:?}: nothing else is waived");
-    standard.own.root.2 += 1;
+    standard.own.root.inode += 1;
     let seen = standard.compare(&far, Moment::now(), Purpose::Supervise);
     assert_eq!(seen, Err(Doubt::Differs("other root directory")));
 }
