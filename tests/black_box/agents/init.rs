@@ -5,6 +5,7 @@ mod files;
 mod shown;
 
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -35,7 +36,7 @@ impl Place {
         path
     }
 
-    /// Everything in the home folder: names, modes, and what files hold.
+    /// Everything in the home folder: names, modes, what files hold, and where links lead.
     fn all(&self) -> Vec<(PathBuf, u32, Vec<u8>)> {
         let mut found = Vec::new();
         let mut folders = vec![self.home.path().to_owned()];
@@ -43,10 +44,15 @@ impl Place {
             for entry in fs::read_dir(folder).expect("a folder") {
                 let path = entry.expect("an entry").path();
                 let meta = fs::symlink_metadata(&path).expect("it is there");
-                if meta.is_dir() {
+                let bytes = if meta.is_dir() {
                     folders.push(path.clone());
-                }
-                let bytes = if meta.is_dir() { Vec::new() } else { fs::read(&path).unwrap_or_default() };
+                    Vec::new()
+                } else if meta.is_symlink() {
+                    // Not what it leads to, such as a program of 50 MB.
+                    fs::read_link(&path).expect("a link").into_os_string().into_vec()
+                } else {
+                    fs::read(&path).unwrap_or_default()
+                };
                 found.push((path, meta.mode(), bytes));
             }
         }
