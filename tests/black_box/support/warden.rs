@@ -100,6 +100,16 @@ pub(crate) fn keep_descriptors_to_ourselves() {
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
+/// Gives back the memory that this process no longer uses, which the allocator would keep. A copy of it for each warden took
+/// most of the processors' time.
+fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it gives back what nothing points to.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 fn strings<S: AsRef<[u8]>>(list: &[S]) -> Vec<CString> {
     list.iter().map(|bytes| CString::new(bytes.as_ref()).expect("no NUL in a string for execve")).collect()
 }
@@ -164,6 +174,7 @@ impl Warden {
         let prepared = Prepared::new(plan, usual_files(), write.as_raw_fd(), executed.as_raw_fd());
         let mut command = Command::new(OsStr::new("the warden never gets to execute a program"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        give_memory_back();
         // SAFETY: the closure makes system calls only, on memory that was prepared before the fork.
         unsafe { command.pre_exec(move || prepared.run()) };
         let process = command.spawn()?;

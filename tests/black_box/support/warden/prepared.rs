@@ -2,7 +2,7 @@
 //!
 //! Invariant: between fork and execve only system calls are made, on values that were prepared before.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -11,6 +11,8 @@ use nix::libc::{self, c_char, c_int};
 use nix::sys::resource::Resource;
 
 use super::{Control, PID, Plan, STATUS};
+
+const STACK_BYTES: usize = 256 << 10;
 
 /// Its arrival ends a wait; there is nothing else to do.
 extern "C" fn on_child(_: c_int) {}
@@ -38,6 +40,19 @@ fn kill_children() {
     }
 }
 
+/// The program's process until it executes.
+extern "C" fn program(prepared: *mut c_void) -> c_int {
+    // SAFETY: the warden, whose memory this is, stands still until this process has executed or exited.
+    let prepared = unsafe { &*prepared.cast_const().cast::<Prepared>() };
+    let error = prepared.become_program().expect_err("execve returns with an error only");
+    let errno = error as i32;
+    // SAFETY: the kernel reads four bytes from the number.
+    unsafe {
+        libc::write(prepared.failure, (&raw const errno).cast(), 4);
+        libc::_exit(126)
+    }
+}
+
 /// A plan in the form of system calls.
 pub(super) struct Prepared {
     plan: Plan,
@@ -49,6 +64,8 @@ pub(super) struct Prepared {
     files: (u64, u64),
     report: RawFd,
     failure: RawFd,
+    /// For the program's process until it executes.
+    stack: Vec<u128>,
 }
 
 // SAFETY: the pointers lead into the plan, which moves along and is never changed.
@@ -68,12 +85,13 @@ impl Prepared {
     pub(super) fn new(plan: Plan, files: (u64, u64), report: RawFd, failure: RawFd) -> Self {
         let (argv, env) = (pointers(&plan.argv), pointers(&plan.env));
         let moved = vec![0; plan.descriptors.len()];
-        Self { plan, argv, env, moved, files, report, failure }
+        Self { plan, argv, env, moved, files, report, failure, stack: vec![0; STACK_BYTES / size_of::<u128>()] }
     }
 
     /// Never returns: the caller becomes the warden.
     pub(super) fn run(&self) -> io::Result<()> {
-        // SAFETY: system calls on our own descriptors and memory, in a process with one thread.
+        // SAFETY: system calls on our own descriptors and memory, in a process with one thread. The child has a stack of its
+        // own, and this process stands still until the child has executed or exited.
         unsafe {
             libc::setsid();
             libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -83,15 +101,11 @@ impl Prepared {
             if let Control::Background(terminal) = &self.plan.control {
                 check(libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0))?;
             }
-            match check(libc::fork())? {
-                0 => {
-                    let error = self.become_program().expect_err("execve returns with an error only");
-                    let errno = error as i32;
-                    libc::write(self.failure, (&raw const errno).cast(), 4);
-                    libc::_exit(126)
-                }
-                pid => self.watch(pid),
-            }
+            // The memory of the tests is copied once, for the warden, and not again for the program.
+            let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+            let top = self.stack.as_ptr_range().end.cast_mut().cast();
+            let argument = std::ptr::from_ref(self).cast_mut().cast();
+            self.watch(check(libc::clone(program, top, flags, argument))?)
         }
     }
 
@@ -200,7 +214,7 @@ impl Prepared {
     fn take_descriptors(&self) -> Result<(), Errno> {
         let moved = self.moved.as_ptr().cast_mut();
         let above = self.plan.above_numbers();
-        // SAFETY: `moved` has a place for each descriptor, and this process is the only one with this copy of it.
+        // SAFETY: `moved` has a place for each descriptor, and nothing else uses it.
         unsafe {
             for (n, (fd, _)) in self.plan.descriptors.iter().enumerate() {
                 *moved.add(n) = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, above))?;
