@@ -1,7 +1,7 @@
 //! One call of a shell, as an agent makes it. The same code calls the real shell and the shim.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -127,7 +127,15 @@ pub(crate) fn dir(path: &Path) -> OwnedFd {
 
 /// The pattern of [`Input::Pattern`].
 pub(crate) fn pattern(bytes: usize) -> Vec<u8> {
-    (0_u32..).flat_map(|n| format!("{n:x}.").into_bytes()).take(bytes).collect()
+    let mut all = Vec::with_capacity(bytes + 16);
+    for n in 0_u32.. {
+        if all.len() >= bytes {
+            break;
+        }
+        write!(all, "{n:x}.").expect("memory takes everything");
+    }
+    all.truncate(bytes);
+    all
 }
 
 impl Call {

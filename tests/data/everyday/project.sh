@@ -182,7 +182,7 @@ printf 'out.txt\n*.pyc\n__pycache__\ntarget\n' > .gitignore
 printf 'set -g mouse on\n' > .config/tool.conf
 ln -s ../README.md docs/readme-link
 ln -s nowhere docs/dangling
-git init -q -b main .
+git init -q --template= -b main .
 git add -A
 git commit -q -m 'First commit'
 printf '\ndef shout(text):\n    return text.upper()\n' >> src/util.py
@@ -200,5 +200,7 @@ git commit -q -am 'Reword'
 printf 'changed\n' >> README.md
 printf 'new file\n' > untracked.txt
 git rm -q --cached docs/open.txt
+# It is copied a thousand times: few files are fast.
+git repack -adq
 tar -czf assets/docs.tar.gz --mtime='2026-01-02 UTC' --sort=name --owner=0 --group=0 docs/numbers.txt docs/table.tsv
 find . -exec touch -h -d '2026-01-02T03:04:05Z' {} +
