@@ -133,7 +133,8 @@ struct StrippedSequence {
 impl<'a> StrippedPiece<'a> {
     pub(super) fn of(piece: &'a [u8]) -> Self {
         let mut text = vec![0; piece.len() + WORD];
-        let mut sequences = Vec::with_capacity(piece.len() / 16);
+        // Where each character has its colour, a sequence and its text take six bytes.
+        let mut sequences = Vec::with_capacity(piece.len() / 6);
         let mut len = 0;
         let mut read = 0;
         loop {
