@@ -107,8 +107,6 @@ pub(super) struct AwaitedEnd {
     waited: Duration,
     /// Why it could not be started.
     failure: Option<Notice>,
-    /// Its standard input was empty from the beginning.
-    has_empty_input: bool,
 }
 
 impl BackgroundRun {
@@ -151,20 +149,13 @@ impl AwaitedEnd {
             let shown = |text: &str| escape_line(text, LINE_COLUMNS);
             Notice::new(FAILURE, shown(notice::problem_in(message)), shown(notice::hint_in(message)))
         });
-        Ok(Self { run, title: status.title(), awaited: awaited.clone(), waited, failure, has_empty_input: false })
+        Ok(Self { run, title: status.title(), awaited: awaited.clone(), waited, failure })
     }
 
     /// A text that a command had written before it was asked for.
     pub(super) fn of_text(status: &HostRun, line: String, awaited: &Wanted) -> Self {
         let run = BackgroundRun { line: Some(line), ..BackgroundRun::of(status, "ready") };
-        Self {
-            run,
-            title: status.title(),
-            awaited: awaited.clone(),
-            waited: Duration::ZERO,
-            failure: None,
-            has_empty_input: false,
-        }
+        Self { run, title: status.title(), awaited: awaited.clone(), waited: Duration::ZERO, failure: None }
     }
 
     /// An end that a journal tells, or the line that was awaited before it.
@@ -174,18 +165,7 @@ impl AwaitedEnd {
             Some(_) => BackgroundRun { result: "ready", exit: None, signal: None, ..run },
             None => BackgroundRun { result: "ended", ..run },
         };
-        Self { run, title, awaited: awaited.clone(), waited: Duration::ZERO, failure: None, has_empty_input: false }
-    }
-
-    /// The same end, of a command whose standard input was empty from the beginning.
-    pub(super) fn of_empty_input(self) -> Self {
-        Self { has_empty_input: true, ..self }
-    }
-
-    /// What to say of a command that has ended well although it was to go on: watchers end with their input.
-    fn hint_on_input(&self) -> Option<&'static str> {
-        let is_it = self.has_empty_input && (self.run.result, self.run.exit) == ("ended", Some(SUCCESS));
-        is_it.then_some("its standard input was empty, with which watchers end; --keep-stdin keeps it open")
+        Self { run, title, awaited: awaited.clone(), waited: Duration::ZERO, failure: None }
     }
 
     /// The exit code that tells it: 0 for what was awaited, the run's own if it has ended, 124 if the time was over.
@@ -209,9 +189,7 @@ impl AwaitedEnd {
             "ended" | "late" => return self.complain(),
             _ => self.how_ready(),
         };
-        written(writeln!(out, "{} {said}", self.title).and_then(|()| out.flush()))?;
-        self.hint_on_input().into_iter().for_each(told::tell);
-        Ok(())
+        written(writeln!(out, "{} {said}", self.title).and_then(|()| out.flush()))
     }
 
     fn how_ready(&self) -> String {
@@ -257,8 +235,7 @@ impl AwaitedEnd {
                     format!(", before it {undone}")
                 };
                 let problem = format!("{} {}{before}", self.title, self.how_ended());
-                let hint = format!("rexec out {seq} shows all that it wrote");
-                Notice::new(FAILURE, problem, self.hint_on_input().map_or(hint, str::to_owned))
+                Notice::new(FAILURE, problem, format_args!("rexec out {seq} shows all that it wrote"))
             }
         };
         text += &notice.to_string();

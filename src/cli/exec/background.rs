@@ -97,8 +97,7 @@ pub(super) fn start(call: &ExecCall, options: &BackgroundOptions) -> Result<u8, 
     if !is_new {
         return be_present(&status, options, &mut calls);
     }
-    let has_empty_input = !call.tty && !options.keeps_stdin;
-    become_ready(&status, options, has_empty_input, &mut calls)
+    become_ready(&status, options, &mut calls)
 }
 
 /// A start that failed: the host has not run the command.
@@ -110,17 +109,11 @@ fn not_run(error: CallError) -> Notice {
 }
 
 /// Waits for a command that was started now.
-fn become_ready(
-    run: &HostRun,
-    options: &BackgroundOptions,
-    has_empty_input: bool,
-    calls: &mut HostCalls,
-) -> Result<u8, Notice> {
-    let told = |end: AwaitedEnd| if has_empty_input { end.of_empty_input() } else { end };
+fn become_ready(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
     let glance = Wanted::Time(GLANCE);
     let mut out = VerbOutput::standard();
     let Some(awaited) = options.awaited.first() else {
-        let end = told(await_run(run.run, &glance, None, calls)?);
+        let end = await_run(run.run, &glance, None, calls)?;
         if end.run.result == "ready" {
             return say_running(&BackgroundRun { result: "started", ..end.run }, run, "runs", options.is_json);
         }
@@ -130,7 +123,7 @@ fn become_ready(
     if !options.is_json {
         say_running(&BackgroundRun::default(), run, "runs", false)?;
     }
-    let end = told(await_run(run.run, awaited, options.timeout, calls)?);
+    let end = await_run(run.run, awaited, options.timeout, calls)?;
     end.say(options.is_json, &mut out)?;
     Ok(end.code())
 }
