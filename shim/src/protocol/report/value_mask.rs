@@ -11,8 +11,6 @@ use std::rc::Rc;
 const VALUE_BYTES_MIN: usize = 8;
 /// The longest value that is masked whole, bytes; of a longer one, this much.
 const VALUE_BYTES_MAX: usize = 16 << 10;
-/// Values that are masked. An environment has few.
-const VALUES_MAX: usize = 256;
 /// Parts of names, in capitals, whose variables may hold secrets. It may be some more than the journal masks.
 const SECRET_PARTS: [&[u8]; 20] = [
     b"PASS",
@@ -78,7 +76,7 @@ pub fn reported_variable(entry: &[u8]) -> &[u8] {
     if MARKS.contains(&&entry[..at]) { entry } else { &entry[..=at] }
 }
 
-/// The values of one environment that are masked.
+/// The values of one environment that are masked, by their first bytes; of those that begin alike, the longest goes first.
 #[derive(Debug, Default, Clone)]
 pub struct ValueMasks(Rc<Vec<MaskedValue>>);
 
@@ -104,13 +102,12 @@ impl ValueMasks {
             let Some(at) = entry.iter().position(|&byte| byte == b'=') else { continue };
             let name = &entry[..at];
             let value = entry[at + 1..].trim_ascii();
-            if may_be_secret(name) && value.len() >= VALUE_BYTES_MIN && secrets.len() < VALUES_MAX {
+            if may_be_secret(name) && value.len() >= VALUE_BYTES_MIN {
                 let value = value[..value.len().min(VALUE_BYTES_MAX)].to_vec();
                 secrets.push(MaskedValue { name: name.to_vec(), value });
             }
         }
-        // Of those that begin alike, the longest goes first.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.value.len()));
+        secrets.sort_by_key(|secret| (secret.value[0], std::cmp::Reverse(secret.value.len())));
         Self(Rc::new(secrets))
     }
 
@@ -125,8 +122,9 @@ impl ValueMasks {
     }
 
     fn at<'a>(&'a self, text: &[u8], is_whole: bool) -> ValueAt<'a> {
-        let first = text.first();
-        for secret in self.0.iter().filter(|secret| secret.value.first() == first) {
+        let Some(&first) = text.first() else { return ValueAt::Nothing };
+        let from = self.0.partition_point(|secret| secret.value[0] < first);
+        for secret in self.0[from..].iter().take_while(|secret| secret.value[0] == first) {
             if text.starts_with(&secret.value) {
                 return ValueAt::Whole(secret);
             }
@@ -218,6 +216,17 @@ mod tests {
             text.chunks(step).for_each(|piece| stream.push(piece, &mut out));
             stream.end(&mut out);
             assert_eq!(String::from_utf8(out).unwrap(), wanted, "in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn every_value_of_a_large_environment_is_masked() {
+        let env: Vec<String> = (0..2_000).map(|n| format!("KEY_{n}={n:08}-value")).collect();
+        let masks = ValueMasks::of(env.iter().map(String::as_bytes));
+        for entry in &env {
+            let (name, value) = entry.split_once('=').unwrap();
+            let masked = String::from_utf8(masks.masked(value.as_bytes())).unwrap();
+            assert_eq!(masked, format!("«redacted:{name}»"));
         }
     }
 
