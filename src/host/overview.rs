@@ -9,7 +9,7 @@ use crate::core::job::Job;
 use crate::limits;
 use crate::sink::console::status_line::{StatusFacts, StatusRun, Waits};
 use crate::text::escape::escape_line;
-use crate::text::prompt::prompt_words;
+use crate::text::prompt::{prompt_words, quoted};
 use crate::text::safe_text::SafeText;
 
 impl Host {
@@ -29,12 +29,16 @@ impl Host {
                 continue;
             };
             let Some(run) = self.runs.get(job).filter(|_| self.called.insert(job)) else { continue };
-            let (program, words) = (escape_line(&prompt.program, 32), prompt_words(&prompt.prompt, 80));
+            let program = escape_line(&prompt.program, 32);
+            let words = match prompt_words(&prompt.prompt, 80).as_str() {
+                "" => String::new(),
+                words => format!(": {}", quoted(words)),
+            };
             let call = Call {
                 run: job.0,
                 agent: run.description.whoami.clone(),
                 command: run.description.command.clone(),
-                message: format!("#{} waits for your answer to {program}: {words}", job.0),
+                message: format!("#{} waits for your answer to {program}{words}", job.0),
             };
             self.screen.ring(&SafeText::escaped(&call.message));
             if let Some(problem) = self.notifier.call(&call) {

@@ -7,7 +7,7 @@ use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR, PLAIN, Setup};
 use crate::support::waiting::{self, PATIENCE};
 
-const ASKS: &str = "read -r -p 'name? ' line </dev/tty; echo got $line";
+const ASKS: &str = "read -r -p 'your \"name\"? ' line </dev/tty; echo got $line";
 /// Says what it was told, then takes its time.
 const NOTE: &str =
     "echo \"$REXEC_RUN|$REXEC_AGENT|$REXEC_MESSAGE\" >>told; readlink /proc/self/fd/0 >>told; sleep 1000";
@@ -24,7 +24,7 @@ fn a_command_that_waits_rings_once_and_runs_the_humans_command_beside_the_host()
     let is_told = || told(&host).contains("/dev/null");
     assert!(waiting::until_true(PATIENCE, is_told), "{} {}", told(&host), host.console_text());
     let first = told(&host).lines().next().unwrap_or_default().to_owned();
-    assert!(first.starts_with("1|shell|#1 waits for your answer to bash: name?"), "{first}");
+    assert_eq!(first, r#"1|shell|#1 waits for your answer to bash: "your \"name\"?""#);
     let has_title = || host.console_text().contains("\x1b]2;rexec: 1 run, #1 waits\x07");
     assert!(waiting::until_true(PATIENCE, has_title), "{}", host.console_text());
     let is_named = || host.console_text().contains("i answer #1 shell");
