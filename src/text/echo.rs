@@ -1,8 +1,8 @@
 //! Finds the output that shows a secret while somebody types it, so that the journal need not keep it.
 //!
-//! A terminal shows each key where it comes, or its program draws the line anew at each key. Others may write between. So
-//! everything counts that is written from the first key to the line end that follows the last one. What stands behind that
-//! and is the whole line again counts, too: a program may show it once more, and others may have ended a line before.
+//! A terminal shows each key where it comes, or its program draws the line anew at each key. Others may write between, and
+//! end lines. So everything counts that is written from the first key to the line end behind the last one that shows the
+//! rest of the line. What stands behind that and is the whole line again counts, too: a program may show it once more.
 //!
 //! Invariants: pure, the time is told; the line is in memory only, and only for a moment behind its end; bytes are only
 //! marked, never changed.
@@ -18,6 +18,8 @@ pub const TYPED: &str = "⟨typed⟩";
 const SHOWN_LATE: Duration = Duration::from_secs(2);
 /// A terminal takes no longer line.
 const LINE_BYTES_MAX: usize = 4 << 10;
+/// The beginning of a written line in which a part of the typed one is looked for.
+const HEAD_BYTES: usize = 256;
 /// A shorter line is not looked for behind its end: it may be a part of many words.
 const AGAIN_BYTES_MIN: usize = 4;
 
@@ -47,15 +49,64 @@ enum LineState {
 pub struct SecretLine {
     /// What was typed, without what was erased.
     text: Vec<u8>,
+    /// What a terminal writes for the same keys.
+    echo: Vec<u8>,
     state: LineState,
     shown_by: ShownBy,
+    written: Written,
+}
+
+/// The line that is being written while somebody types, and how much of the typed one stood in the lines before it.
+#[derive(Debug, Default)]
+struct Written {
+    /// Its first bytes.
+    head: Vec<u8>,
+    /// Its last ones, as many as a terminal takes.
+    tail: Vec<u8>,
+    /// The first bytes of the typed line that have been shown at least, one part behind the other.
+    shown: usize,
+}
+
+impl Written {
+    fn push(&mut self, output: &[u8]) {
+        let room = HEAD_BYTES - self.head.len();
+        self.head.extend_from_slice(&output[..output.len().min(room)]);
+        self.tail.extend_from_slice(&output[output.len().saturating_sub(LINE_BYTES_MAX)..]);
+        if self.tail.len() > 2 * LINE_BYTES_MAX {
+            self.tail.drain(..self.tail.len() - LINE_BYTES_MAX);
+        }
+    }
+
+    /// The line has ended. Returns true if all of `echo` has been shown by that.
+    ///
+    /// Who breaks into it writes whole lines, so a further part of it begins a line, and the last part ends one.
+    fn ends(&mut self, echo: &[u8]) -> bool {
+        let tail = self.tail.strip_suffix(b"\r").unwrap_or(&self.tail);
+        let last = common(tail.iter().rev(), echo.iter().rev());
+        self.shown = self.begun(echo);
+        let is_last = last > 0 && echo.len() - last <= self.shown;
+        self.head.clear();
+        self.tail.clear();
+        is_last || self.shown == echo.len()
+    }
+
+    /// The first bytes of `echo` that have been shown, with what this line begins with.
+    fn begun(&self, echo: &[u8]) -> usize {
+        let ends = (0..=self.shown.min(echo.len())).map(|from| from + common(self.head.iter(), echo[from..].iter()));
+        ends.max().unwrap_or(0)
+    }
+}
+
+/// Counts the first bytes that both have.
+fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
 impl SecretLine {
     /// Somebody typed these keys of a secret. `is_end` says that the last of them ends the line.
     pub fn typed(&mut self, keys: &[u8], is_end: bool, shown_by: ShownBy, now: Instant) {
         if self.state != LineState::Open {
-            self.text.clear();
+            *self = Self::default();
         }
         let kept = if is_end { &keys[..keys.len() - 1] } else { keys };
         kept.iter().for_each(|&key| self.take(key));
@@ -85,8 +136,11 @@ impl SecretLine {
         }
         let mut from = match self.state {
             LineState::Nothing => return Vec::new(),
-            LineState::Open => output.len(),
-            LineState::Typed(until) => match memchr::memchr(b'\n', output) {
+            LineState::Open => {
+                self.end(output);
+                output.len()
+            }
+            LineState::Typed(until) => match self.end(output) {
                 None => output.len(),
                 Some(at) => {
                     self.state = LineState::Shown(until);
@@ -109,24 +163,61 @@ impl SecretLine {
         parts
     }
 
+    /// Takes note of what is written. Returns the place of the line end behind which nothing more of the typed line comes.
+    fn end(&mut self, output: &[u8]) -> Option<usize> {
+        let mut from = 0;
+        for at in memchr::memchr_iter(b'\n', output) {
+            self.written.push(&output[from..at]);
+            let is_whole = self.written.ends(&self.echo);
+            // A terminal shows each key. A program need not: it shows nothing, or stars.
+            let is_shown = self.shown_by == ShownBy::Terminal || self.written.shown > 0;
+            if self.state != LineState::Open && (is_whole || !is_shown) {
+                return Some(at);
+            }
+            from = at + 1;
+        }
+        self.written.push(&output[from..]);
+        None
+    }
+
     fn take(&mut self, key: u8) {
-        let is_blank = |text: &Vec<u8>| text.last().is_some_and(u8::is_ascii_whitespace);
+        let ends_in_blank = |text: &[u8]| text.last().map(u8::is_ascii_whitespace);
         match key {
             // ^U
-            0x15 => self.text.clear(),
-            // The last character, with its continuation bytes (UTF-8).
-            0x08 | 0x7f => while self.text.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {},
+            0x15 => while self.erase() {},
+            0x08 | 0x7f => _ = self.erase(),
             // ^W
             0x17 => {
-                while is_blank(&self.text) {
-                    self.text.pop();
+                while ends_in_blank(&self.text) == Some(true) {
+                    self.erase();
                 }
-                while !self.text.is_empty() && !is_blank(&self.text) {
-                    self.text.pop();
+                while ends_in_blank(&self.text) == Some(false) {
+                    self.erase();
                 }
             }
-            0x20.. if self.text.len() < LINE_BYTES_MAX => self.text.push(key),
+            // ^R
+            0x12 => self.echo.clone_from(&self.text),
+            0x20.. if self.text.len() < LINE_BYTES_MAX => {
+                self.text.push(key);
+                self.shows(&[key]);
+            }
             _ => {}
+        }
+    }
+
+    /// Takes the last character away, with its continuation bytes (UTF-8). Returns false if there is none.
+    fn erase(&mut self) -> bool {
+        if self.text.is_empty() {
+            return false;
+        }
+        while self.text.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
+        self.shows(b"\x08 \x08");
+        true
+    }
+
+    fn shows(&mut self, bytes: &[u8]) {
+        if self.echo.len() < LINE_BYTES_MAX {
+            self.echo.extend_from_slice(bytes);
         }
     }
 }
@@ -165,13 +256,43 @@ mod tests {
         }
         assert_eq!(
             marked(&mut typed(), "\r\nbuilt\r\nhunter2\r\nread hunter2\r\n", now),
-            "\r\nbuilt\r\n⟨typed⟩\r\nread ⟨typed⟩\r\n"
+            "⟨typed⟩\r\nread ⟨typed⟩\r\n"
         );
         assert_eq!(marked(&mut line("hun", now), "hu|\r\nbuilt\r\n|n", now), "⟨typed⟩");
         let mut again = line("x\x15hunted two \x17\x7f\x7f\x7fer2\r", now);
-        assert_eq!(marked(&mut again, "x\r\nhunter2", now), "⟨typed⟩\r\n⟨typed⟩");
+        let rubout = "\x08 \x08";
+        let shown = format!("x{rubout}hunted two {}er2\r\nhunter2", rubout.repeat(7));
+        assert_eq!(marked(&mut again, &shown, now), "⟨typed⟩\r\n⟨typed⟩");
         assert_eq!(marked(&mut SecretLine::default(), "hunter2\r\n", now), "hunter2\r\n");
         assert_eq!(marked(&mut line("abc\r", now), "abc\r\nabcde", now), "⟨typed⟩\r\nabcde");
+    }
+
+    #[test]
+    fn what_others_write_into_a_line_does_not_end_it() {
+        let now = Instant::now();
+        for others in ["\r\nunit built\r\n", "tests ran\r\n", "\r\nge-units\r\n\r\nunit 2\r\n"] {
+            for (at, then) in (0..8).flat_map(|at| (at..8).map(move |then| (at, then))) {
+                let (first, rest) = "orange-7".split_at(at);
+                let (second, third) = rest.split_at(then - at);
+                let output = format!("{first}{others}{second}{others}{third}\r\nread 8\r\n");
+                // All at once, byte by byte, and with the first keys read before the last one is typed.
+                assert_eq!(marked(&mut line("orange-7\r", now), &output, now), "⟨typed⟩\r\nread 8\r\n", "{output:?}");
+                let mut each = line("orange-7\r", now);
+                let seen: String = output.split_inclusive(|_| true).map(|byte| marked(&mut each, byte, now)).collect();
+                assert_eq!(seen.replace(TYPED, ""), "\r\nread 8\r\n".replacen('\r', "", 1), "{output:?}");
+                let mut late = line("orange-7", now);
+                assert_eq!(marked(&mut late, &format!("{first}{others}"), now), TYPED);
+                late.typed(b"\r", true, ShownBy::Terminal, now);
+                let rest = format!("{second}{others}{third}\r\nread 8\r\n");
+                assert_eq!(marked(&mut late, &rest, now), "⟨typed⟩\r\nread 8\r\n", "{output:?}");
+            }
+        }
+        let mut edited = line("oranhe\x7f\x7fge-7\r", now);
+        let output = "oranhe\x08 \x08\r\nbuilt\r\n\x08 \x08ge-7\r\nread";
+        assert_eq!(marked(&mut edited, output, now), "⟨typed⟩\r\nread");
+        let mut stars = line("orange-7\r", now);
+        stars.shown_by = ShownBy::Program;
+        assert_eq!(marked(&mut stars, "********\r\nread", now), "⟨typed⟩\r\nread");
     }
 
     #[test]
