@@ -84,7 +84,8 @@ impl<'a> Enemy<'a> {
         let mut key = [0; 16];
         for _ in 0..1 + self.dice.below(40) {
             key.fill_with(|| u8::try_from(self.dice.below(256)).expect("a byte"));
-            let pids = [0, 1, self.chaos.host, i32::MAX, std::process::id().cast_signed()];
+            // None of them writes to the FIFO. Who does may name itself.
+            let pids = [0, 1, self.chaos.host, i32::MAX, std::os::unix::process::parent_id().cast_signed()];
             let pid = pids[self.dice.below(pids.len())];
             let namespace = [0, 1, own_namespace()][self.dice.below(3)];
             let begun = beginning(FORGED, ShimPlace { namespace, pid, ..ShimPlace::default() });
