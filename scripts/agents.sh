@@ -9,7 +9,7 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/agents.sh [--bash-only] [--all-variables] [--keep] [--prefix DIR] [AGENT …]
+usage: scripts/agents.sh [--bash-only] [--all-variables | --preload] [--keep] [--prefix DIR] [AGENT …]
 
   AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, codex-served, codex-zsh, gemini,
                  gemini-terminal, opencode, qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal, together,
@@ -17,7 +17,9 @@ usage: scripts/agents.sh [--bash-only] [--all-variables] [--keep] [--prefix DIR]
                  also killed while a command runs, which must end. together is four agents at once at one host
   --bash-only    only the reference: no build, no host
   --all-variables
-                 start the agents as rexec run starts a program that it does not know: with all variables of all agents
+                 start the agents as rexec run starts a program that it does not know and that takes no preload: with all
+                 variables of all agents
+  --preload      start them as rexec run starts any other program that it does not know: with the preload
   --keep         keep the folder with all that was recorded, and print its name
   --prefix DIR   build nothing; take the rexec that scripts/install.sh has installed there
 
@@ -55,8 +57,9 @@ bash_only=no
 keep=no
 # The run through a host that comes first.
 main_run=ours
-declare -A flags=([--bash-only]=bash_only [--keep]=keep [--all-variables]=all_variables)
+declare -A flags=([--bash-only]=bash_only [--keep]=keep [--all-variables]=all_variables [--preload]=preload)
 all_variables=no
+preload=no
 # shellcheck source=scripts/agents/common.sh
 . "$scripts_agents/common.sh"
 # shellcheck source=scripts/agents/prepare.sh
@@ -67,6 +70,7 @@ all_variables=no
 . "$scripts_agents/endings.sh"
 read_options "$@"
 [[ $all_variables == no ]] || main_run=all
+[[ $preload == no ]] || main_run=preload
 
 # Ends what agents leave running on purpose, as Cline does its hub, and the hosts if this script was stopped: all that has
 # its home or its socket in our folder.
@@ -103,6 +107,12 @@ through_rexec() { # AGENT RUN
             chmod +x -- "$home/starter"
             [[ $1 != copilot ]] || line+=(--bash-env=on)
             line=("$prefix/bin/rexec" run --as "$1" -- "$home/starter" "${line[@]}")
+            ;;
+        preload)
+            # Under a name that rexec does not know.
+            ln -s -- "$(realpath -- "${line[0]}")" "$home/starter"
+            [[ $1 != copilot ]] || line+=(--bash-env=on)
+            line=("$prefix/bin/rexec" run --as "$1" -- "$home/starter" "${line[@]:1}")
             ;;
         init)
             env -i PATH="$PATH" HOME="$home" SHELL="$(command -v bash)" \

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds rexec-host, rexec and the static shim rexec-sh, and puts the three into one folder.
+# Builds rexec-host, rexec, the static shim rexec-sh and the preload, and puts the four into one folder.
 #
 # The shim starts once for every command of every agent, so it is linked statically: with musl if that target is
 # installed or can be added, else with static glibc. The host is linked with static glibc where it is installed, which
 # saves about a megabyte of memory and a quarter of the start; musl's allocator is slow at large outputs. rexec looks up
-# accounts, which static glibc does badly, so it stays dynamic. The last lines of the output say what was linked how.
+# accounts, which static glibc does badly, so it stays dynamic. The preload is a library for programs that glibc's loader
+# loads; where rustc's own target has none, there is no preload. The last lines of the output say what was linked how.
 set -euo pipefail
 
 usage() {
@@ -96,11 +97,17 @@ elif command -v ldd >/dev/null && ! { ldd "$shim" 2>&1 || true; } | grep -Eq 'st
     die "the shim is not static"
 fi
 
+files=("$target_dir/release/rexec-host" "$target_dir/release/rexec" "$shim")
+if [[ $host_triple == *-gnu ]]; then
+    cargo build --release --locked --package rexec-preload --lib --target-dir "$target_dir"
+    files+=("$target_dir/release/librexec_preload.so")
+fi
+
 # Not earlier, so that cargo makes its target folder and marks it as a cache.
 mkdir -p -- "$out"
-install -m 755 -- "$target_dir/release/rexec-host" "$target_dir/release/rexec" "$shim" "$out/"
+install -m 755 -- "${files[@]}" "$out/"
 
-for name in rexec-host rexec rexec-sh; do
+for name in "${files[@]##*/}"; do
     printf '%8d bytes  %s\n' "$(stat -c %s -- "$out/$name")" "$out/$name"
 done
 printf 'the host is %s\n' "$host_linked"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds and installs rexec below a prefix, or removes what it installed there: two programs in bin; the shim, its
-# links and a file for BASH_ENV in lib/rexec.
+# links, a file for BASH_ENV and the preload in lib/rexec.
 #
 # Edits no profile, and the settings of those agents only that are named. It prints what to do next.
 set -euo pipefail
@@ -27,6 +27,7 @@ Installs these files, and changes no shell profile and without AGENT no settings
   lib/rexec/rexec-zsh         a link to it; it is zsh
   lib/rexec/bash-only/bash    a link to it, in a folder for the front of PATH
   lib/rexec/rexec-env.sh      a file for BASH_ENV
+  lib/rexec/librexec_preload.so  for agents that rexec does not know
   lib/rexec/installed         the list of all this, for --uninstall
 USAGE
 }
@@ -56,7 +57,7 @@ done
 
 # What is installed, with folders after what is in them: this order is that of --uninstall.
 files=(bin/rexec-host bin/rexec lib/rexec/rexec-sh lib/rexec/rexec-bash lib/rexec/rexec-zsh lib/rexec/bash-only/bash
-    lib/rexec/rexec-env.sh lib/rexec/installed)
+    lib/rexec/rexec-env.sh lib/rexec/librexec_preload.so lib/rexec/installed)
 folders=(lib/rexec/bash-only lib/rexec lib bin .)
 list=lib/rexec/installed
 
@@ -109,6 +110,8 @@ install -d -- "$prefix/bin" "$prefix/lib/rexec/bash-only"
 printf '%s\n' "${files[@]}" "${made[@]}" >"$prefix/$list"
 install -m 755 -- "$built/rexec-host" "$built/rexec" "$prefix/bin/"
 install -m 755 -- "$built/rexec-sh" "$prefix/lib/rexec/"
+# Where the C library has no loader, there is none.
+[[ ! -f $built/librexec_preload.so ]] || install -m 644 -- "$built/librexec_preload.so" "$prefix/lib/rexec/"
 install -m 644 -- "$scripts/../shim/rexec-env.sh" "$prefix/lib/rexec/"
 # The name a shim is called by says which shell it stands for; agents look for bash or zsh in it.
 for name in rexec-bash rexec-zsh; do
@@ -129,7 +132,7 @@ cat <<NEXT
 Installed below $prefix:
   bin/rexec-host  bin/rexec
   lib/rexec/rexec-sh  and its links  rexec-bash  rexec-zsh  bash-only/bash
-  lib/rexec/rexec-env.sh
+  lib/rexec/rexec-env.sh  librexec_preload.so
 
 Next:
 $on_path  1. In a terminal of its own, start the host:  rexec-host

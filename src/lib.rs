@@ -15,7 +15,8 @@
 //!                                               recorder ──▶ ~/.rexec/*.jsonl
 //! ```
 //!
-//! * The **shim** is the agent's shell: the crate in `shim/`. What it shares with the host is `shim/src/protocol/`.
+//! * The **shim** is the agent's shell: the crate in `shim/`. What it shares with the host is `shim/src/protocol/`. Into an
+//!   agent that it does not know, `rexec run` loads the **preload**, which executes the shim: the crate in `shim/preload/`.
 //! * The **host** is one thread with one loop in the human's terminal: [`host`], whose header has the loop's phases.
 //! * A **guard** leads the session of one command and is the only process that signals it: [`guard`].
 //! * The **recorder** owns the journal's files, so that no disk can hold up the host: [`recorder`].

@@ -1,9 +1,9 @@
 // Judges what an agent's model was told: by each case, against the same agent with plain bash, and in the journal.
 //
-// usage: node check.mjs AGENT FOLDER ours|all|init|killed|--bash-only
+// usage: node check.mjs AGENT FOLDER ours|all|preload|init|killed|--bash-only
 //
-// FOLDER has reference.json and, of the agent with `rexec run`, with all of its variables, or after `rexec init`,
-// ours.json, all.json or init.json, as model.mjs wrote them, and the host's journals. Of an agent that was killed it has
+// FOLDER has reference.json and, of the agent with `rexec run`, with all of its variables, with the preload, or after
+// `rexec init`, ours.json, all.json, preload.json or init.json, as model.mjs wrote them, and the host's journals. Of an agent that was killed it has
 // what lived on. Prints what failed, and how many checks there were. Exits 1 when any failed, 3 when the agent was wrong
 // with plain bash already.
 
@@ -17,7 +17,7 @@ const [agentName, folder, run] = process.argv.slice(2);
 const { input, read, wrapper, instructions, alsoRuns = [] } = agents[agentName];
 const { cases, last } = asked(agents[agentName], run);
 // An agent that was started by a program that rexec does not know has the name that agents.sh gives it.
-const whoami = run === "all" ? agentName : agents[agentName].whoami;
+const whoami = ["all", "preload"].includes(run) ? agentName : agents[agentName].whoami;
 let count = 0;
 let failed = 0;
 
@@ -36,7 +36,7 @@ function comparable(text) {
     .replace(/\b(Wall time: |PGID: |token count: )[\d.]+/g, "$1…")
     .replace(/Background PIDs: [\d, ]+/g, "Background PIDs: …")
     .replace(/\/\S*\/tasks\/\w+\.output/g, "…")
-    .replace(/\/(reference|ours|all|init)\//g, "/…/")
+    .replace(/\/(reference|ours|all|preload|init)\//g, "/…/")
     .replace(/\/(pi-bash-\w+\.log|tool-output\/\w+)/g, "/…");
 }
 
@@ -102,6 +102,6 @@ function judgeAgainstBash() {
 
 if (run === "killed") judgeKilled();
 else judgeAgainstBash();
-const runs = { all: " with all variables", init: " after rexec init", killed: ", killed" };
+const runs = { all: " with all variables", preload: " with the preload", init: " after rexec init", killed: ", killed" };
 process.stdout.write(`${agentName}${runs[run] ?? ""}: ${count - failed} of ${count} checks passed\n`);
 process.exit(failed === 0 ? 0 : 1);

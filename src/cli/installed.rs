@@ -12,6 +12,12 @@ pub(super) fn shim() -> Option<PathBuf> {
     find(&[Path::new("rexec-sh"), Path::new("../lib/rexec/rexec-sh")])
 }
 
+/// The preload, where the shim is.
+pub(super) fn preload() -> Option<PathBuf> {
+    const FILE: &str = "librexec_preload.so";
+    find(&[Path::new(FILE), &Path::new("../lib/rexec").join(FILE)])
+}
+
 fn find(places: &[&Path]) -> Option<PathBuf> {
     let here = std::env::current_exe().ok()?;
     let found = places.iter().map(|place| here.with_file_name(place)).find(|place| place.is_file())?;

@@ -8,6 +8,7 @@ mod background;
 mod launch;
 pub(super) mod links;
 pub(super) mod permanent;
+mod preload;
 pub(super) mod probe;
 mod recipes;
 
@@ -27,6 +28,7 @@ use super::{HOME_VARIABLE, SOCKET_VARIABLE, ask, check, help, installed};
 use crate::sys::{self, file, process};
 use crate::text::reason::reason;
 use launch::{AgentStart, Situation};
+use preload::Preload;
 use recipes::Recipe;
 
 /// Whether a host is started where none runs.
@@ -109,11 +111,11 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     }
     let Some(program) = call.line.first() else { return Err(VERB.missing("an agent; rexec run --list shows them")) };
     let program = find(program)?;
-    let recipe = recipe(&call.line[0])?;
+    let (recipe, preload) = recipe(&call.line[0], &program)?;
     let shim = installed::shim().ok_or(NO_SHIM)?;
     let socket = super::socket_path()?;
     let links = links::provide(&socket, &shim)?;
-    let mut launch = plan(recipe, &call, &links)?;
+    let mut launch = plan(recipe, preload.as_ref(), &call, &links)?;
     // The agent's shell looks for the socket by itself.
     for name in [SOCKET_VARIABLE, HOME_VARIABLE] {
         launch.set.extend(super::enclosing::path(name).map(|path| (name.to_owned(), path)));
@@ -130,29 +132,44 @@ pub(super) const NO_SHIM: Notice = Notice::fixed(
     "scripts/install.sh installs it; cargo install does not",
 );
 
-fn recipe(program: &OsStr) -> Result<&'static Recipe, Notice> {
-    let file = Path::new(program).file_name().unwrap_or(program);
+/// The recipe for the agent of this name, which is at this path.
+fn recipe(name: &OsStr, path: &Path) -> Result<(&'static Recipe, Option<Preload>), Notice> {
+    let file = Path::new(name).file_name().unwrap_or(name);
     match recipes::named(file.as_bytes()) {
-        Some(recipe) if recipe.works() => Ok(recipe),
+        Some(recipe) if recipe.works() => Ok((recipe, None)),
         Some(Recipe { agent, unseen, .. }) => {
             let problem = format_args!("{agent} cannot be started this way. Not seen would be {unseen}");
             Err(Notice::failed(problem, "start it without rexec run"))
         }
         None => {
             let name = super::quoted(file);
-            tell(format!("the agent {name} is not known, so some of its commands may go unseen (rexec run --list)"));
-            Ok(&recipes::UNKNOWN)
+            match Preload::of(path, installed::preload(), on_path) {
+                Ok(preload) => {
+                    tell(format!(
+                        "the agent {name} is not known; rexec sees the shells that it starts (rexec run --list)"
+                    ));
+                    Ok((&recipes::ANY, Some(preload)))
+                }
+                Err(why) => {
+                    tell(format!(
+                        "the agent {name} is not known, and {}, so some of its commands may go unseen (rexec run --list)",
+                        why.why()
+                    ));
+                    Ok((&recipes::UNKNOWN, None))
+                }
+            }
         }
     }
 }
 
-fn plan(recipe: &Recipe, call: &AgentCall, links: &Path) -> Result<AgentStart, Notice> {
+fn plan(recipe: &Recipe, preload: Option<&Preload>, call: &AgentCall, links: &Path) -> Result<AgentStart, Notice> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let login_shell = process::login_shell();
     let has_zsh = on_path(OsStr::new("zsh")).is_some();
     let (name, pid) = (&call.line[0], process::pid());
     let program = Path::new(name).file_name().unwrap_or(name);
-    let user = Situation { variable: &variable, login_shell: login_shell.as_deref(), has_zsh, links, program, pid };
+    let user =
+        Situation { variable: &variable, login_shell: login_shell.as_deref(), has_zsh, links, program, preload, pid };
     launch::launch(recipe, call.name.as_deref(), &user).map_err(|_| {
         Notice::failed(
             "OPENCODE_CONFIG_CONTENT is set to something that is not a JSON object",

@@ -7,6 +7,7 @@ mod ends;
 mod init;
 mod launched;
 mod nesting;
+mod preloaded;
 mod recipes;
 mod unseen;
 

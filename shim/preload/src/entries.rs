@@ -71,7 +71,7 @@ fn fate<'a>(receiver: Receiver<'_>, start: &'a Start, entry: &[u8]) -> Fate<'a> 
     }
     let is_shims = matches!(receiver, Receiver::Shim(_)) && name.starts_with(b"REXEC_");
     match start.undone(entry).filter(|_| !is_shims) {
-        None if !is_shims && AGENTS.contains(&name) => Fate::Gone,
+        None if !is_shims && AGENTS.contains(&name) && start.has(entry) => Fate::Gone,
         None => Fate::Stays,
         Some(None) => Fate::Gone,
         Some(Some(own)) => Fate::Own(own),
@@ -80,7 +80,7 @@ fn fate<'a>(receiver: Receiver<'_>, start: &'a Start, entry: &[u8]) -> Fate<'a> 
 
 /// Whether an entry says no more than how the agent was started.
 fn is_plumbing(name: &[u8]) -> bool {
-    name == SET.as_bytes() || name.starts_with(OWN.as_bytes()) || name.starts_with(PRELOAD.as_bytes())
+    name.starts_with(OWN.as_bytes()) || PRELOAD.iter().chain([&SET]).any(|own| name == own.as_bytes())
 }
 
 #[cfg(test)]

@@ -70,12 +70,18 @@ impl Start {
         entry.and_then(|entry| entry.get(wanted.len() + 1..)).unwrap_or_default()
     }
 
+    /// Returns true if this entry was there.
+    #[must_use]
+    pub fn has(&self, entry: &[u8]) -> bool {
+        self.entries().any(|own| own.to_bytes() == entry)
+    }
+
     /// What the user has in the place of an entry that `rexec run` has set: nothing, or an entry. `None` if the entry was
     /// not set by it, or is another one by now.
     #[must_use]
     pub fn undone(&self, entry: &[u8]) -> Option<Option<&CStr>> {
         let name = name(entry);
-        let is_set = RunChanges(self.value(SET)).names(name) && self.entries().any(|own| own.to_bytes() == entry);
+        let is_set = RunChanges(self.value(SET)).names(name) && self.has(entry);
         let users = |own: &'_ CStr| {
             let value = own.to_bytes().strip_prefix(OWN.as_bytes()).and_then(|own| own.strip_prefix(name));
             value.is_some_and(|value| value.starts_with(b"="))

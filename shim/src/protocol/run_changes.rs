@@ -10,8 +10,8 @@ use std::ffi::CStr;
 pub const SET: &str = "REXEC_RUN_SET";
 /// What the name of a variable with a user's own value begins with.
 pub const OWN: &str = "REXEC_OWN_";
-/// What the names of variables begin with that the preload alone reads.
-pub const PRELOAD: &str = "REXEC_PRELOAD_";
+/// The variables that the preload alone reads.
+pub const PRELOAD: [&str; 3] = [PRELOAD_LINKS, PRELOAD_PROGRAM, PRELOAD_PACKAGE];
 /// The variable with the folder of the links, for the preload.
 pub const PRELOAD_LINKS: &str = "REXEC_PRELOAD_LINKS";
 /// The variable with the program that executes the agent.

@@ -9,9 +9,12 @@ use std::path::Path;
 
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::process::Pid;
-use rexec_sh::protocol::run_changes::{BASH_ONLY, OWN, RunChanges, SET};
+use rexec_sh::protocol::run_changes::{
+    BASH_ONLY, OWN, PRELOAD, PRELOAD_LINKS, PRELOAD_PACKAGE, PRELOAD_PROGRAM, RunChanges, SET,
+};
 
 use super::links::ZSH_FOLDER;
+use super::preload::Preload;
 use super::recipes::{Recipe, RecipeStep};
 use crate::front::opencode;
 
@@ -36,6 +39,8 @@ pub(super) struct Situation<'a> {
     pub(super) links: &'a Path,
     /// The file name of the agent's program.
     pub(super) program: &'a OsStr,
+    /// How the preload is loaded into it, where its recipe says so.
+    pub(super) preload: Option<&'a Preload>,
     /// The number that the agent's process will have.
     pub(super) pid: Pid,
 }
@@ -64,10 +69,8 @@ pub(super) fn launch(recipe: &Recipe, name: Option<&OsStr>, user: &Situation<'_>
         launch.put(WHOAMI, name.to_owned());
     }
     launch.tell_shim(user);
-    let known = recipe.programs.iter().any(|program| *program == user.program);
-    let agent = if known { OsStr::new(recipe.agent) } else { user.program };
     let mut started = OsString::from(format!("{}:", user.pid));
-    started.push(agent);
+    started.push(user.name_of(recipe));
     launch.put(AGENT, started);
     if recipe.agent == "Codex" {
         launch.remarks.extend(codex_ignores(user));
@@ -100,7 +103,13 @@ impl AgentStart {
                 self.put(SETTINGS, settings.ok_or(BadSettings)?.into());
             }
             RecipeStep::Python => self.put("PYTHONPATH", in_front(link("python"), get("PYTHONPATH"))),
-            RecipeStep::Name if get(WHOAMI).is_none() => self.put(WHOAMI, recipe.agent.into()),
+            RecipeStep::Preload => user.preload.into_iter().for_each(|preload| {
+                self.put("LD_PRELOAD", in_front(preload.library.clone().into(), user.own("LD_PRELOAD")));
+                self.put(PRELOAD_LINKS, user.links.into());
+                self.put(PRELOAD_PROGRAM, preload.program.clone().into());
+                self.put(PRELOAD_PACKAGE, preload.package.clone().unwrap_or_default().into());
+            }),
+            RecipeStep::Name if get(WHOAMI).is_none() => self.put(WHOAMI, user.name_of(recipe).to_owned()),
             RecipeStep::Name => {}
         }
         Ok(())
@@ -118,7 +127,7 @@ impl AgentStart {
             let own = earlier.or_else(|| user.own("SHELL"));
             own.into_iter().for_each(|own| self.put(&format!("{OWN}SHELL"), own));
         }
-        let is_told = |name: &&str| !BY_RULE.contains(name) && !name.starts_with(OWN);
+        let is_told = |name: &&str| !BY_RULE.contains(name) && !name.starts_with(OWN) && !PRELOAD.contains(name);
         let names: Vec<String> =
             self.set.iter().map(|(name, _)| name.as_str()).filter(is_told).map(str::to_owned).collect();
         if names.is_empty() {
@@ -144,6 +153,12 @@ impl Situation<'_> {
             true => (self.variable)(&format!("{OWN}{name}")),
             false => (self.variable)(name),
         }
+    }
+
+    /// What the agent is called: by its recipe, or as its program where that is for any.
+    fn name_of(&self, recipe: &Recipe) -> &OsStr {
+        let is_known = recipe.programs.iter().any(|program| *program == self.program);
+        if is_known { OsStr::new(recipe.agent) } else { self.program }
     }
 
     /// Whether the login shell has this file name.
@@ -201,7 +216,7 @@ fn codex_ignores(user: &Situation<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recipes::{RECIPES, UNKNOWN, named};
+    use super::super::recipes::{ANY, RECIPES, UNKNOWN, named};
     use super::*;
 
     /// How a recipe starts its agent for a user with this login shell and these variables.
@@ -213,6 +228,7 @@ mod tests {
             has_zsh: false,
             links: Path::new("/run/x/shells"),
             program: OsStr::new(recipe.programs[0]),
+            preload: None,
             pid: Pid::new(7),
         };
         launch(recipe, name.map(OsStr::new), &user).unwrap()
@@ -249,6 +265,38 @@ mod tests {
         assert_eq!(of("mini", &env), ["PYTHONPATH=/run/x/shells/python", "REXEC_WHOAMI=mini-swe-agent"]);
         assert_eq!(of("aider", &env)[..2], ["SHELL=/run/x/shells/rexec-bash", "REXEC_WHOAMI=Aider"]);
         assert_eq!(RECIPES.iter().filter(|recipe| !recipe.works()).count(), 2);
+    }
+
+    #[test]
+    fn an_agent_that_rexec_does_not_know_gets_the_preload_and_its_own_name() {
+        let variable = |name: &str| (name == "LD_PRELOAD").then(|| "/mine.so".into());
+        let preload = Preload { library: "/l/p.so".into(), program: "/bin/node".into(), package: None };
+        let links = Path::new("/run/x/shells");
+        let program = OsStr::new("kilo");
+        let user = Situation {
+            variable: &variable,
+            login_shell: None,
+            has_zsh: false,
+            links,
+            program,
+            preload: Some(&preload),
+            pid: Pid::new(7),
+        };
+        let set = launch(&ANY, None, &user).unwrap().set;
+        let set: Vec<String> = set.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap())).collect();
+        assert_eq!(
+            set,
+            [
+                "LD_PRELOAD=/l/p.so:/mine.so",
+                "REXEC_PRELOAD_LINKS=/run/x/shells",
+                "REXEC_PRELOAD_PROGRAM=/bin/node",
+                "REXEC_PRELOAD_PACKAGE=",
+                "REXEC_WHOAMI=kilo",
+                "REXEC_OWN_LD_PRELOAD=/mine.so",
+                "REXEC_RUN_SET=LD_PRELOAD",
+                "REXEC_RUN_AGENT=7:kilo",
+            ]
+        );
     }
 
     #[test]

@@ -150,6 +150,7 @@ fn with_situation<T>(work: impl FnOnce(&Situation<'_>) -> T) -> T {
         has_zsh: super::on_path(OsStr::new("zsh")).is_some(),
         links: Path::new(""),
         program: OsStr::new(""),
+        preload: None,
         pid: Pid::new(0),
     })
 }

@@ -45,6 +45,7 @@ fn agent(recipe: &'static Recipe, links: &Path) -> Option<InstalledAgent> {
         has_zsh,
         links,
         program: OsStr::new(recipe.programs[0]),
+        preload: None,
         pid: Pid::new(0),
     };
     let (set, faults) = match launch::launch(recipe, None, &user) {
@@ -62,7 +63,7 @@ fn agent(recipe: &'static Recipe, links: &Path) -> Option<InstalledAgent> {
         RecipeStep::BashEnv if has_zsh_account => {
             Some((user.login_shell?.to_owned(), "your account, and ZDOTDIR hands its commands on"))
         }
-        RecipeStep::BashEnv | RecipeStep::ZshFolder | RecipeStep::Level | RecipeStep::Name => {
+        RecipeStep::BashEnv | RecipeStep::ZshFolder | RecipeStep::Level | RecipeStep::Preload | RecipeStep::Name => {
             Some((PathBuf::from("/bin/bash"), "its own choice, and BASH_ENV hands its commands on"))
         }
     });

@@ -24,7 +24,9 @@ pub(super) enum RecipeStep {
     OpencodeShell,
     /// `PYTHONPATH` has a module with an environment class for mini-swe-agent.
     Python,
-    /// `REXEC_WHOAMI` is the agent's name, because nothing that the agent sets tells it.
+    /// `LD_PRELOAD` begins with the preload, which hands over the shells that the agent's own programs start.
+    Preload,
+    /// `REXEC_WHOAMI` is the agent's name, because nothing that the agent sets tells it, or another one's name.
     Name,
 }
 
@@ -169,9 +171,19 @@ pub(super) const RECIPES: [Recipe; 14] = [
     },
 ];
 
-/// For a program that is not among them: whatever cannot harm.
-pub(super) const UNKNOWN: Recipe = Recipe {
+/// For a program that is not among them.
+pub(super) const ANY: Recipe = Recipe {
     agent: "any other",
+    programs: &["PROGRAM"],
+    steps: &[RecipeStep::Preload, RecipeStep::Name],
+    options: &[],
+    seen: "every shell with a command that its own programs start",
+    unseen: "shells without one; programs that it starts without a shell",
+};
+
+/// For one of them that no library can be loaded into: whatever cannot harm.
+pub(super) const UNKNOWN: Recipe = Recipe {
+    agent: "any, no preload",
     programs: &["PROGRAM"],
     steps: &[
         RecipeStep::ClaudeShell,
@@ -200,7 +212,7 @@ pub(super) const PROGRAMS: [&str; 12] =
 pub(super) fn table() -> String {
     use std::fmt::Write;
     let mut text = String::new();
-    for recipe in RECIPES.iter().chain([&UNKNOWN]) {
+    for recipe in RECIPES.iter().chain([&ANY, &UNKNOWN]) {
         let start = match recipe.works() {
             true => format!("rexec run {}", recipe.programs[0]),
             false => "-".to_owned(),

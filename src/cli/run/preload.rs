@@ -1,0 +1,195 @@
+//! Whether the preload (`shim/preload`) can be loaded into an agent, and which programs are the agent's own.
+//!
+//! An agent is a program, or a script whose first line names one. The C library's loader loads the preload, so a program
+//! without it, as one that is linked statically, is not reached; nor is what an interpreter that is a shell starts, because
+//! the agent is then one of the programs that the shell starts.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rexec_sh::protocol::invocation::Shell;
+
+/// Programs that start an agent with a shell: that shell would be one command, which never ends.
+const STARTERS: [&str; 8] = ["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "pipx"];
+/// The first bytes of a program that are read. The headers of ELF, and the loader's path, lie there.
+const HEAD_BYTES: u64 = 4 << 10;
+
+/// How an agent is loaded with the preload.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Preload {
+    pub(super) library: PathBuf,
+    /// The program that executes the agent.
+    pub(super) program: PathBuf,
+    /// The folder of what was installed with it.
+    pub(super) package: Option<PathBuf>,
+}
+
+/// Why the preload cannot be loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoPreload {
+    /// It is not installed, or a path has a character that ends a path in `LD_PRELOAD`.
+    NoLibrary,
+    /// A shell executes the agent.
+    Shell,
+    /// It is a program that starts others.
+    Starter,
+    /// The agent is not a program of this machine that the C library's loader loads.
+    NoLoader,
+}
+
+impl NoPreload {
+    /// What the user is told about the agent.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Self::NoLibrary => "librexec_preload.so is not installed with this rexec",
+            Self::Shell => "it is a shell script",
+            Self::Starter => "it only starts another program",
+            Self::NoLoader => "no library can be loaded into it",
+        }
+    }
+}
+
+impl Preload {
+    /// Finds out how the program at this path is loaded. `on_path` finds a program as a shell does.
+    pub(super) fn of(
+        agent: &Path,
+        library: Option<PathBuf>,
+        on_path: impl Fn(&OsStr) -> Option<PathBuf>,
+    ) -> Result<Self, NoPreload> {
+        let ends_path = |byte: &u8| matches!(byte, b':' | b' ');
+        let library = library.filter(|library| !library.as_os_str().as_bytes().iter().any(ends_path));
+        let library = library.ok_or(NoPreload::NoLibrary)?;
+        if agent.file_name().is_some_and(|name| STARTERS.iter().any(|starter| name == *starter)) {
+            return Err(NoPreload::Starter);
+        }
+        let agent = agent.canonicalize().map_err(|_| NoPreload::NoLoader)?;
+        let head = head(&agent).ok_or(NoPreload::NoLoader)?;
+        let named = match script_program(&head) {
+            None => agent.clone(),
+            Some(Interpreter::Path(path)) => path.into(),
+            Some(Interpreter::Name(name)) => on_path(name).ok_or(NoPreload::NoLoader)?,
+        };
+        let program = named.canonicalize().map_err(|_| NoPreload::NoLoader)?;
+        if Shell::named(program.as_os_str().as_bytes()).is_some() {
+            return Err(NoPreload::Shell);
+        }
+        let own = self::head(Path::new("/proc/self/exe")).unwrap_or_default();
+        let found = self::head(&program).filter(|head| is_loaded(head, &own));
+        match found {
+            Some(_) => Ok(Self { library, package: package(&agent, &named), program }),
+            // pyenv and its like: a script that looks for the program.
+            None if self::head(&program).is_some_and(|head| head.starts_with(b"#!")) => Err(NoPreload::Shell),
+            None => Err(NoPreload::NoLoader),
+        }
+    }
+}
+
+fn head(path: &Path) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    std::fs::File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+    Some(head)
+}
+
+/// What executes a script.
+#[derive(Debug, PartialEq, Eq)]
+enum Interpreter<'a> {
+    Path(&'a OsStr),
+    /// It is looked for in `PATH`.
+    Name(&'a OsStr),
+}
+
+/// What the first line of a script names, if this is one (execve(2)).
+fn script_program(head: &[u8]) -> Option<Interpreter<'_>> {
+    let mut lines = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n');
+    let first = lines.next()?;
+    let mut words = first.split(|byte| matches!(byte, b' ' | b'\t' | b'\r')).filter(|word| !word.is_empty());
+    let program = words.next()?;
+    let file = program.rsplit(|&byte| byte == b'/').next()?;
+    if file == b"env" {
+        let name = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
+        return Some(match name.contains(&b'/') {
+            true => Interpreter::Path(OsStr::from_bytes(name)),
+            false => Interpreter::Name(OsStr::from_bytes(name)),
+        });
+    }
+    // Where the path is too long for a first line, or has a blank, installers for Python write one that is also a string.
+    let python = lines.next().and_then(|line| line.strip_prefix(b"'''exec' "));
+    let python = python.and_then(|line| match line.strip_prefix(b"\"") {
+        Some(quoted) => quoted.split(|&byte| byte == b'"').next(),
+        None => line.split(|&byte| byte == b' ').next(),
+    });
+    Some(Interpreter::Path(OsStr::from_bytes(python.filter(|_| file == b"sh").unwrap_or(program))))
+}
+
+/// Whether glibc's loader loads the program that begins so. `own` is the beginning of a program of this machine's kind.
+fn is_loaded(head: &[u8], own: &[u8]) -> bool {
+    const MAGIC: &[u8] = b"\x7fELF\x02\x01";
+    const MACHINE: std::ops::Range<usize> = 18..20;
+    let is_kind = head.starts_with(MAGIC) && head.get(MACHINE).is_some_and(|machine| own.get(MACHINE) == Some(machine));
+    let file =
+        |path: &'_ [u8]| path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"ld-linux"));
+    is_kind && loader(head).is_some_and(file)
+}
+
+/// The path of the loader that a program of 64 bits names (`PT_INTERP`, elf(5)).
+fn loader(head: &[u8]) -> Option<&[u8]> {
+    const INTERP: u32 = 3;
+    let bytes = |at: usize, count: usize| head.get(at..at.checked_add(count)?);
+    let long = |at| usize::try_from(u64::from_le_bytes(bytes(at, 8)?.try_into().ok()?)).ok();
+    let short = |at| Some(usize::from(u16::from_le_bytes(bytes(at, 2)?.try_into().ok()?)));
+    let (begin, size, count) = (long(32)?, short(54)?, short(56)?);
+    let kind = |at| Some(u32::from_le_bytes(bytes(at, 4)?.try_into().ok()?));
+    let at = (0..count).map(|header| begin.saturating_add(header * size)).find(|&at| kind(at) == Some(INTERP))?;
+    let (from, length) = (long(at.checked_add(8)?)?, long(at.checked_add(32)?)?);
+    head.get(from..from.checked_add(length)?)?.split(|&byte| byte == 0).next()
+}
+
+/// The folder of what was installed with an agent: npm's outermost one, or the virtual environment whose Python executes
+/// it. `named` is the interpreter as the script names it.
+fn package(agent: &Path, named: &Path) -> Option<PathBuf> {
+    const NPM: &str = "node_modules";
+    let npm = agent.ancestors().filter(|folder| folder.file_name().is_some_and(|name| name == NPM)).last();
+    let venv = || named.parent()?.parent().filter(|folder| folder.join("pyvenv.cfg").is_file());
+    npm.or_else(venv)?.canonicalize().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interpreter(script: &str) -> Option<(bool, String)> {
+        match script_program(script.as_bytes())? {
+            Interpreter::Path(path) => Some((true, path.to_string_lossy().into_owned())),
+            Interpreter::Name(name) => Some((false, name.to_string_lossy().into_owned())),
+        }
+    }
+
+    #[test]
+    fn the_first_line_names_the_program() {
+        let path = |path: &str| Some((true, path.to_owned()));
+        let name = |name: &str| Some((false, name.to_owned()));
+        assert_eq!(interpreter("#!/usr/bin/env node\nx"), name("node"));
+        assert_eq!(interpreter("#! /usr/bin/env -S node --no-warnings\n"), name("node"));
+        assert_eq!(interpreter("#!/usr/bin/env A=1 /opt/py\n"), path("/opt/py"));
+        assert_eq!(interpreter("#!/v/bin/python -I\n"), path("/v/bin/python"));
+        assert_eq!(interpreter("#!/bin/sh\n'''exec' \"/a b/python\" \"$0\" \"$@\"\n' '''\n"), path("/a b/python"));
+        assert_eq!(interpreter("#!/bin/sh\n'''exec' /v/python \"$0\" \"$@\"\n"), path("/v/python"));
+        assert_eq!(interpreter("#!/bin/bash\nexec node x\n"), path("/bin/bash"));
+        assert_eq!((interpreter("\x7fELF"), interpreter(""), interpreter("#!\n")), (None, None, None));
+    }
+
+    #[test]
+    fn what_the_loader_loads_is_told_by_its_headers() {
+        let own = head(Path::new("/proc/self/exe")).unwrap();
+        assert_eq!(is_loaded(&own, &own), cfg!(target_env = "gnu"));
+        assert!(!is_loaded(b"#!/bin/sh\n", &own) && !is_loaded(&own[..40], &own) && !is_loaded(&own, &[]));
+        for at in 0..own.len().min(200) {
+            // No byte of a header makes it fail.
+            let mut damaged = own.clone();
+            damaged[at] = 0xff;
+            is_loaded(&damaged, &own);
+        }
+    }
+}

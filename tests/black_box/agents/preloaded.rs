@@ -1,0 +1,168 @@
+//! Agents that rexec does not know: the preload hands the shells that their own programs start to the shim, and nothing
+//! else notices it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{Place, host, said};
+use crate::support::host::Host;
+use crate::support::{programs, waiting};
+
+/// The library, beside the programs.
+fn preload() -> PathBuf {
+    programs::build(&["-p", "rexec-preload"]);
+    programs::host().with_file_name("librexec_preload.so")
+}
+
+/// What an agent prints.
+fn printed(command: &mut Command) -> String {
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The commands of a journal, in order.
+fn commands(host: &Host) -> Vec<String> {
+    let journal = host.journal();
+    journal.of_type("start").filter_map(|start| start["command"].as_str().map(str::to_owned)).collect()
+}
+
+/// An agent, the program that executes it, and the commands that it gives to shells.
+const AGENTS: [(&str, &str, &str, &[&str]); 3] = [
+    (
+        "kimi",
+        "node",
+        r#"process.env.OPENCODE = "1";
+const { execSync, spawnSync, execFileSync } = require("child_process");
+const say = (text) => process.stdout.write(`${text}`.replaceAll(/REXEC_INSIDE=1\n/g, ""));
+say(execSync("echo exec; sh -c 'echo nested'"));
+say(spawnSync("bash", ["-c", "echo $0 by name; exit 3"]).status);
+say(spawnSync("/bin/bash", ["--norc", "-o", "pipefail", "-c", "echo by path; echo $1", "me", "first"]).stdout);
+say(spawnSync("env", [], { env: { A: "1", PATH: process.env.PATH } }).stdout);
+say(spawnSync("sh", ["-c", "echo empty; env | sort | grep -v -e ^_= -e ^PWD= -e ^SHLVL="], { env: { A: "1" } }).stdout);
+say(spawnSync("env", []).stdout.toString().split("\n").filter((line) => /^(LD_PRELOAD|REXEC_(RUN|PRELOAD|WHOAMI))/.test(line)));
+say(spawnSync("nosuchprogram-zz", ["-c", "x"]).error.code);
+say(spawnSync("/nowhere/bash", ["-c", "x"]).error.code);
+say(spawnSync("sh", ["unseen.sh"], { cwd: __dirname }).stdout);
+const inner = `process.stdout.write(require("child_process").execSync("echo own child"))`;
+say(execFileSync(process.execPath, ["-e", inner], { env: {} }));
+"#,
+        &[
+            "echo exec; sh -c 'echo nested'",
+            "echo $0 by name; exit 3",
+            "echo by path; echo $1",
+            "echo empty;",
+            "echo own child",
+        ],
+    ),
+    (
+        "vibe",
+        "python3",
+        r#"import asyncio, os, pty, subprocess, sys
+def say(text):
+    print(text, flush=True)
+say(subprocess.run("echo run; exit 4", shell=True))
+say(subprocess.check_output(["/bin/sh", "-c", 'exec "$0" "$@"', "/bin/bash", "-c", "echo inner"]))
+say(os.popen("echo popen").read())
+say(os.system("echo system; exit 5"))
+say(os.system("kill -9 $$"))
+async def ask():
+    process = await asyncio.create_subprocess_shell("echo asyncio", stdout=subprocess.PIPE)
+    say(await process.stdout.read())
+asyncio.run(ask())
+say(subprocess.check_output(["bash", "-c", "echo close_fds"], close_fds=False))
+if os.fork() == 0:
+    os.execlp("sh", "sh", "-c", "echo execlp")
+os.wait()
+os.spawnle(os.P_WAIT, "/bin/sh", "sh", "-c", "echo spawnle $A", {"A": "1"})
+"#,
+        &[
+            "echo run; exit 4",
+            r#"exec "$0" "$@""#,
+            "echo popen",
+            "echo system; exit 5",
+            "kill -9 $$",
+            "echo asyncio",
+            "echo close_fds",
+            "echo execlp",
+            "echo spawnle $A",
+        ],
+    ),
+    (
+        "letta",
+        "perl",
+        r#"$| = 1;
+system("echo system; true");
+print `echo backquotes; true`, $? >> 8, "\n";
+open(my $out, "echo pipe; true |"); print <$out>; close($out);
+system("sh", "-c", "echo list");
+exec("echo exec; true");
+"#,
+        &["echo system; true", "echo backquotes; true", "echo pipe; true", "echo list", "echo exec; true"],
+    ),
+];
+
+#[test]
+fn every_shell_of_an_unknown_agent_is_seen_and_its_results_are_the_same() {
+    preload();
+    for (name, program, text, expected) in AGENTS {
+        if !programs::has(program) {
+            continue;
+        }
+        let (place, host) = (Place::new(), host());
+        let agent = place.program(name, &format!("#!/usr/bin/env {program}\n{text}"));
+        programs::write(&agent.with_file_name("unseen.sh"), b"echo a script\n");
+        let agent = agent.to_str().expect("a path in UTF-8");
+        let alone = printed(&mut place.alone(agent));
+        assert_eq!(printed(&mut place.run(&host, &[agent])), alone, "{name}");
+        let last = expected.last().expect("a command");
+        let is_last = |end: &serde_json::Value| end["command"].as_str().is_some_and(|command| command.contains(last));
+        host.wait_for("the end of the last one", |journal| journal.of_type("end").any(is_last).then_some(()));
+        let seen = commands(&host);
+        assert_eq!(seen.len(), expected.len(), "{seen:#?}");
+        assert!(seen.iter().zip(expected).all(|(seen, expected)| seen.contains(expected)), "{seen:#?}");
+        assert!(host.journal().of_type("start").all(|start| start["whoami"] == name));
+        host.finish();
+    }
+}
+
+#[test]
+fn what_cannot_be_loaded_gets_variables_and_is_told_so() {
+    preload();
+    let (place, host) = (Place::new(), host());
+    let agent = place.program("sketch", "#!/bin/sh\nenv | grep ^LD_PRELOAD=; $SHELL -c 'echo seen'\n");
+    let output = place.run(&host, &[agent.to_str().expect("a path in UTF-8")]).output().expect("it starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "seen\n");
+    assert!(said(&output).contains("the agent `sketch` is not known, and it is a shell script, so some"), "{output:?}");
+    host.wait_for("its command", |journal| journal.end_of("echo seen").map(drop));
+    host.finish();
+}
+
+/// Threads that start shells all the time, as a busy agent does.
+const CROWD: &str = r#"import subprocess, sys, threading
+def work(number):
+    for at in range(int(sys.argv[1])):
+        word = f"{number}.{at}"
+        if subprocess.run(f"echo {word}", shell=True, capture_output=True, text=True).stdout != word + "\n":
+            print("wrong", word, flush=True)
+threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print("done")
+"#;
+
+#[test]
+#[ignore = "long: hundreds of shells from 16 threads"]
+fn threads_that_start_shells_at_once_get_what_each_has_asked_for() {
+    preload();
+    if !programs::has("python3") {
+        return;
+    }
+    let (place, host) = (Place::new(), host());
+    let agent = place.program("crowd", &format!("#!/usr/bin/env python3\n{CROWD}"));
+    let each = waiting::size(40, 625);
+    let agent = agent.to_str().expect("a path in UTF-8");
+    assert_eq!(printed(&mut place.run(&host, &[agent, &each.to_string()])), "done\n");
+    host.wait_for("all of them", |journal| (journal.of_type("end").count() == 16 * each).then_some(()));
+    host.finish();
+}
