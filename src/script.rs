@@ -21,7 +21,7 @@ mod syntax;
 mod tree;
 mod values;
 
-pub use feeds::{Excuse, Fed, FedBy, FedCommand, Feeding, SudoAsks, feeding, feeds};
+pub use feeds::{Excuse, Fed, FedBy, FedCommand, Feeding, SudoAsks, feeding, feeds, shell_controls_jobs};
 pub use leaf::{
     Argument, ArgumentPiece, Hole, HoleKind, HoleReach, Leaf, LeafState, OpaqueReason, OutputOf, Pipes, Redirection,
     Via,

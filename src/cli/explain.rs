@@ -185,6 +185,9 @@ impl Explained {
         match &self.verdict {
             Fed::Nothing => "it feeds no program that may read answers".to_owned(),
             Fed::Program { name, by } => format!("{} is fed by {}", named(name), source(*by)),
+            Fed::ControlsJobs => {
+                "a shell in it turns on job control, and would stop what asks at the terminal".to_owned()
+            }
             Fed::NamesTerminal => "it feeds a program and names /dev/tty".to_owned(),
             Fed::NotUnderstood(problem) => format!("it is not understood: {}", problem_in_words(*problem)),
         }

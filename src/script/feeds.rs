@@ -35,6 +35,9 @@ pub enum Fed {
     Nothing,
     /// This program may read answers. Its name is empty where the text does not tell it.
     Program { name: Vec<u8>, by: FedBy },
+    /// Nothing of that kind, and a shell in the text turns on job control. It would stop what finds a terminal, and cannot
+    /// lend it.
+    ControlsJobs,
     /// Something, and the text names `/dev/tty`: what looks for a terminal finds what it finds without this host.
     NamesTerminal,
     /// The text is not understood.
@@ -75,6 +78,7 @@ pub struct FedCommand {
 pub struct Feeding {
     pub commands: Vec<FedCommand>,
     pub names_terminal: bool,
+    pub controls_jobs: bool,
     pub problem: Option<Problem>,
 }
 
@@ -87,6 +91,7 @@ impl Feeding {
         }
         match self.commands.iter().find(|command| command.excuse.is_none()) {
             Some(FedCommand { name, by, .. }) => Fed::Program { name: name.clone(), by: *by },
+            None if self.controls_jobs => Fed::ControlsJobs,
             None if self.names_terminal && !self.commands.is_empty() => Fed::NamesTerminal,
             None => Fed::Nothing,
         }
@@ -112,6 +117,13 @@ pub fn feeding(text: &[u8], sudo: SudoAsks) -> Feeding {
     };
     search.code(text, &mut None);
     search.found
+}
+
+/// Returns true if the options of this shell's own words turn on job control.
+#[must_use]
+pub fn shell_controls_jobs(words: &[Vec<u8>]) -> bool {
+    let words: Vec<_> = words.iter().cloned().map(Some).collect();
+    programs::shell_call(&words).controls_jobs
 }
 
 /// What standard input is fed by.
@@ -330,10 +342,15 @@ impl FeedSearch {
             }
             _ => {}
         }
-        if programs::is_readable_shell(name)
-            && let ShellReads::Code(at) = programs::shell_reads(words)
-        {
-            return self.joined(name, &words[at..=at], own);
+        self.found.controls_jobs |= programs::turns_on_job_control(name, words);
+        if programs::is_shell(name) {
+            let call = programs::shell_call(words);
+            self.found.controls_jobs |= call.controls_jobs;
+            if programs::is_readable_shell(name)
+                && let ShellReads::Code(at) = call.reads
+            {
+                return self.joined(name, &words[at..=at], own);
+            }
         }
         let excuse = if programs::is_filter(name) {
             Some(Excuse::Filter)

@@ -261,11 +261,20 @@ pub(super) enum ShellReads {
     Input,
 }
 
-/// What a shell reads its commands from.
-pub(super) fn shell_reads(words: &Known) -> ShellReads {
+/// How a shell is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ShellCall {
+    pub(super) reads: ShellReads,
+    /// It is told to have job control. One that is interactive takes the terminal and lends it, and does not count.
+    pub(super) controls_jobs: bool,
+}
+
+/// How these words call a shell.
+pub(super) fn shell_call(words: &Known) -> ShellCall {
     let mut at = 1;
     let mut has_code = false;
     let mut reads_input = false;
+    let mut controls_jobs = false;
     while let Some(Some(word)) = words.get(at) {
         if word == b"--" || word == b"-" {
             at += 1;
@@ -279,13 +288,50 @@ pub(super) fn shell_reads(words: &Known) -> ShellReads {
         reads_input |= is_letters && word[0] == b'-' && word.contains(&b's');
         let is_long_with_value = word == b"--rcfile" || word == b"--init-file";
         let takes_next = is_long_with_value || (is_letters && matches!(word.last(), Some(b'o' | b'O')));
+        controls_jobs |= has_job_control(word, words.get(at + 1));
         at += 1 + usize::from(takes_next);
     }
-    if has_code && at < words.len() {
+    let reads = if has_code && at < words.len() {
         ShellReads::Code(at)
     } else if !reads_input && at < words.len() {
         ShellReads::Script(at)
     } else {
         ShellReads::Input
+    };
+    ShellCall { reads, controls_jobs }
+}
+
+/// Whether a builtin of this name with these words turns on job control.
+pub(super) fn turns_on_job_control(name: &str, words: &Known) -> bool {
+    let mut options = words.iter().skip(1);
+    let names_monitor = || words.iter().skip(1).flatten().any(|word| word.eq_ignore_ascii_case(b"monitor"));
+    match name {
+        "set" => {
+            while let Some(Some(word)) = options.next() {
+                if word.len() < 2 || word == b"--" || !matches!(word[0], b'-' | b'+') {
+                    break;
+                }
+                let value = if word.ends_with(b"o") { options.next() } else { None };
+                if has_job_control(word, value) {
+                    return true;
+                }
+            }
+            false
+        }
+        "setopt" => names_monitor(),
+        "shopt" => names_monitor() && options.flatten().any(|word| word.starts_with(b"-") && word.contains(&b's')),
+        _ => false,
+    }
+}
+
+/// Whether an option of a shell or of `set`, with the word behind it, turns on job control.
+fn has_job_control(option: &[u8], next: Option<&Option<Vec<u8>>>) -> bool {
+    match option {
+        b"--monitor" => true,
+        [b'-', letters @ ..] if !letters.starts_with(b"-") => {
+            let names = letters.ends_with(b"o") && next.is_some_and(|next| next.as_deref() == Some(b"monitor"));
+            names || letters.contains(&b'm')
+        }
+        _ => false,
     }
 }

@@ -11,6 +11,7 @@ fn told(fed: Fed) -> String {
         Fed::Nothing => "no".to_owned(),
         Fed::Program { name, .. } if name.is_empty() => "?".to_owned(),
         Fed::Program { name, .. } => lossy(&name),
+        Fed::ControlsJobs => "jobs".to_owned(),
         Fed::NamesTerminal => "tty".to_owned(),
         Fed::NotUnderstood(_) => "bad".to_owned(),
     }

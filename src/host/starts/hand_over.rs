@@ -37,7 +37,7 @@ impl Starts {
         runs: &mut Runs,
     ) -> io::Result<Streams> {
         let command = &pending.command;
-        let plan = self.plan(command).controlled(runs.prompts.wait(turn.now).is_some(), || feeds_program(command));
+        let plan = self.plan(command).controlled(runs.prompts.wait(turn.now).is_some(), || is_without(command));
         let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let mut streams: StreamPorts = [const { None }; Stream::ALL.len()];
         let mut far = Vec::new();
@@ -154,10 +154,12 @@ impl Starts {
     }
 }
 
-/// Returns true if something is piped or redirected into a program of the command that may read answers there. What an
-/// agent's wrapper redirects is no answer.
-fn feeds_program(command: &Command) -> bool {
-    !command.is_words && script::feeds(&command.text, SudoAsks::of(sys::process::uid())) != Fed::Nothing
+/// Returns true if the command's words say that it gets no controlling terminal: something is piped or redirected into a
+/// program of it that may read answers there, or a shell turns on job control. What an agent's wrapper redirects is no
+/// answer.
+fn is_without(command: &Command) -> bool {
+    let fed = || script::feeds(&command.text, SudoAsks::of(sys::process::uid()));
+    !command.is_words && (script::shell_controls_jobs(&command.exec) || fed() != Fed::Nothing)
 }
 
 /// The run now has a guard and streams.

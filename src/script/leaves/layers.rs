@@ -117,7 +117,7 @@ impl Walk<'_> {
 
     /// A shell: `-c` with code, or what it reads from standard input.
     fn shell(&mut self, name: &str, words: Vec<Argument>, streams: &LeafStreams) {
-        match programs::shell_reads(&known(&words)) {
+        match programs::shell_call(&known(&words)).reads {
             ShellReads::Code(at) => {
                 let code = words[at].with_marks();
                 let arguments = words.get(at + 2..).unwrap_or_default().to_vec();

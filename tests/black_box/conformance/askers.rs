@@ -319,6 +319,44 @@ fn an_answer_that_comes_a_moment_later_is_read() {
     assert_eq!((seen.code(), seen.out().as_str()), (0, "got late\n"), "{seen:?}");
 }
 
+/// Shells that would stop a program that asks, and go on behind it.
+const JOB_CONTROLLERS: &[&str] = &[
+    "set -m; bash --norc -ic 'echo hi' 2>/dev/null; echo rc=$?",
+    "set -m; sh -c 'read x </dev/tty; echo got $x' 2>&1; echo rc=$?",
+    "set -o monitor; sh -c '(: </dev/tty) && echo yes' 2>&1; echo rc=$?",
+    "set -em; stty -echo </dev/tty 2>/dev/null || echo rc=$?",
+    "bash -mc 'sh -c \"read x </dev/tty\" 2>/dev/null; echo rc=$?'; echo end",
+    "eval 'set -m'; sh -c 'read x </dev/tty' 2>/dev/null; echo rc=$?",
+    "f() { set -m; }; f; sh -c 'read x </dev/tty' 2>/dev/null; echo rc=$?",
+    "set -m; sleep 0.1 & wait $!; echo rc=$?",
+    "bash --norc -ic 'set -m; (: </dev/tty) 2>/dev/null || echo none; sleep 0.1 & wait; echo waited' 2>/dev/null",
+];
+
+#[test]
+fn a_shell_that_turns_on_job_control_finds_no_terminal_although_somebody_could_answer() {
+    let host = Host::with(ATTENDED);
+    let asks = "sh -c 'read x </dev/tty' 2>/dev/null; echo rc=$?";
+    let calls = JOB_CONTROLLERS.iter().map(|script| vec!["-c", script]);
+    for words in calls.chain([vec!["-mc", asks], vec!["-o", "monitor", "-c", asks]]) {
+        let [theirs, ours] = [Target::Real, Target::Shim(&host.socket())].map(|target| {
+            let mut call = host.call("");
+            call.argv = ["bash"].iter().chain(&words).map(|word| word.as_bytes().to_vec()).collect();
+            let mut calling = call.start(target).expect("it starts");
+            calling.finish(HANG).unwrap_or_else(|| panic!("{words:?} hangs with {target:?}"))
+        });
+        assert_eq!((theirs.code(), theirs.out()), (ours.code(), ours.out()), "{words:?}\n{}", describe(&ours));
+    }
+}
+
+/// As the manual says.
+#[test]
+fn a_script_that_turns_on_job_control_inside_stops_what_asks() {
+    let host = Host::with(ATTENDED);
+    let script = "printf 'set -m\nsh -c \"read x </dev/tty\"\necho rc=$?\n' >inside; bash inside 2>/dev/null";
+    let seen = start(&host, script).finish(HANG).expect("it ends");
+    assert!(seen.out().contains("rc=149\n"), "{seen:?}");
+}
+
 /// Somebody who types from another terminal is there, too.
 #[test]
 fn who_answers_from_elsewhere_can_be_asked() {

@@ -195,7 +195,10 @@ pub(super) const READERS: &[Prompt] = &[
     },
     Prompt {
         name: "read in a group whose leader is gone",
-        script: "set -m; sh -c '(sleep 0.2; read x </dev/tty; echo $? end >f) & exit'; until test -s f; do sleep 0.1; done; cat f",
+        script: "cat >inside <<'END'
+set -m; sh -c '(sleep 0.2; read x </dev/tty; echo $? end >f) & exit'; until test -s f; do sleep 0.1; done; cat f
+END
+bash inside",
         out: "1 end",
         ..ASKS
     },
