@@ -61,6 +61,7 @@ mod condition;
 pub mod control;
 mod endless;
 mod extras;
+mod filters;
 mod foreground;
 mod hunt;
 mod launch;

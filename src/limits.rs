@@ -111,6 +111,11 @@ pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 /// After the shell's end, a stream that a process still holds open counts as finished after this much silence. With 100
 /// ms the output of `echo late > >(sleep .05; cat)` was sometimes lost on two busy cores.
 pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
+/// So long before that silence is over, the guard looks for processes that are not through with what the shell has fed
+/// them. If there are any, another silence begins.
+pub const DRAIN_LOOK_BEFORE: Duration = Duration::from_millis(50);
+/// Processes that such a look considers. An ended shell leaves few, and each costs a few system calls.
+pub const DRAIN_LOOK_PROCESSES: usize = 256;
 /// After the shell's end, a stream that a process still holds open counts as finished after this time in any case.
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// After [`DRAIN_MAX`], a stream that brought this much since the shell's end, bytes, counts as finished although its

@@ -206,6 +206,11 @@ impl Engine {
         self.tell(id, |job| job.on_exit(exit, now));
     }
 
+    /// The job's guard has looked for filters behind the ended shell; see [`Job::on_filters_looked_for`].
+    pub fn on_filters_looked_for(&mut self, id: JobId, has_any: bool, now: Instant) {
+        self.tell(id, |job| job.on_filters_looked_for(has_any, now));
+    }
+
     /// The job's guard is gone.
     pub fn on_guard_gone(&mut self, id: JobId, now: Instant) {
         self.tell(id, |job| job.on_guard_gone(now));

@@ -15,7 +15,8 @@
 //!   given up killing it;
 //! * a job returns orders only while its guard lives, and signals only until its shell's exit;
 //! * silence is counted from the last output, and not while the log is full, because the host does not read then. Only
-//!   `tick` judges it, after everything that can be read was read.
+//!   `tick` judges it, after everything that can be read was read, and it ends nothing while a process still works on
+//!   what the shell has fed it, as a guard finds out.
 
 mod interrupt;
 mod look;
@@ -44,8 +45,18 @@ enum JobState {
         cap_at: Instant,
         /// Bytes that came since the exit.
         since: usize,
+        look: FilterLook,
     },
     Closed,
+}
+
+/// The guard's look, before a silence is over, for filters: processes that still work on what the ended shell has fed them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FilterLook {
+    Due,
+    Ordered,
+    /// There were none.
+    Over,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,8 +179,8 @@ impl Job {
         if self.state == JobState::Closed {
             return;
         }
-        if let JobState::Draining { idle_at, since, .. } = &mut self.state {
-            *idle_at = now + limits::DRAIN_IDLE;
+        if let JobState::Draining { idle_at, since, look, .. } = &mut self.state {
+            (*idle_at, *look) = (now + limits::DRAIN_IDLE, FilterLook::Due);
             *since = since.saturating_add(bytes.len());
         }
         if let Some(look) = &mut self.look {
@@ -221,6 +232,16 @@ impl Job {
         }
     }
 
+    /// The guard has looked for filters behind the ended shell.
+    pub fn on_filters_looked_for(&mut self, has_any: bool, now: Instant) {
+        if let JobState::Draining { idle_at, look: look @ FilterLook::Ordered, .. } = &mut self.state {
+            *look = if has_any { FilterLook::Due } else { FilterLook::Over };
+            if has_any {
+                *idle_at = now + limits::DRAIN_IDLE;
+            }
+        }
+    }
+
     /// The guard is gone, because the tree is empty or because the guard was killed.
     pub fn on_guard_gone(&mut self, now: Instant) {
         self.guard = false;
@@ -265,9 +286,27 @@ impl Job {
     }
 
     fn look(&mut self, now: Instant) -> Option<Order> {
+        let can_look = self.can_look_for_filters() && !self.log.is_full();
+        if let JobState::Draining { idle_at, cap_at, look: look @ FilterLook::Due, .. } = &mut self.state {
+            let is_due = can_look && now + limits::DRAIN_LOOK_BEFORE >= *idle_at && now < *cap_at;
+            return is_due.then(|| {
+                *look = FilterLook::Ordered;
+                Order::Look
+            });
+        }
         let look = self.look.filter(|look| now >= look.at && self.state == JobState::Running && self.guard)?;
         self.look = Some(look.next(now));
         Some(Order::Look)
+    }
+
+    /// Returns true if there is a guard to look for filters, and one could still write something.
+    fn can_look_for_filters(&self) -> bool {
+        self.guard && self.stop == Stop::No && !self.open.is_empty()
+    }
+
+    /// When silence closes the job. As long as filters may be at work, that is at the cap.
+    fn silent_at(&self, idle_at: Instant, cap_at: Instant, look: FilterLook) -> Instant {
+        if self.can_look_for_filters() && look != FilterLook::Over { cap_at } else { idle_at.min(cap_at) }
     }
 
     /// When [`Job::tick`] has something to do next.
@@ -277,7 +316,11 @@ impl Job {
             return None;
         }
         let drain = match self.state {
-            JobState::Draining { idle_at, cap_at, .. } if !self.log.is_full() => Some(idle_at.min(cap_at)),
+            JobState::Draining { idle_at, cap_at, look, .. } if !self.log.is_full() => {
+                let is_due = look == FilterLook::Due && self.can_look_for_filters();
+                let look_at = is_due.then(|| idle_at.checked_sub(limits::DRAIN_LOOK_BEFORE)).flatten();
+                Some(look_at.unwrap_or(cap_at).min(self.silent_at(idle_at, cap_at, look)))
+            }
             JobState::Draining { cap_at, since, .. } if since >= limits::DRAIN_BYTES => Some(cap_at),
             _ => None,
         };
@@ -348,8 +391,8 @@ impl Job {
     fn drain(&mut self, exit: Option<Exit>, now: Instant) {
         self.took = self.age(now);
         self.judge_interrupt(now);
-        self.state =
-            JobState::Draining { exit, idle_at: now + limits::DRAIN_IDLE, cap_at: now + limits::DRAIN_MAX, since: 0 };
+        let (idle_at, cap_at) = (now + limits::DRAIN_IDLE, now + limits::DRAIN_MAX);
+        self.state = JobState::Draining { exit, idle_at, cap_at, since: 0, look: FilterLook::Due };
     }
 
     /// A job that was asked to end waits for the end of its whole tree; others do not.
@@ -360,13 +403,13 @@ impl Job {
     /// The one place that decides whether a job is over. Only `tick` passes the time: the hang-up of one stream must not
     /// decide that another one is silent.
     fn settle(&mut self, time: Option<Instant>) {
-        let JobState::Draining { exit, idle_at, cap_at, since } = self.state else { return };
+        let JobState::Draining { exit, idle_at, cap_at, since, look } = self.state else { return };
         let has_passed = |at: Instant| time.is_some_and(|now| now >= at);
         let gave_up = matches!(self.stop, Stop::Killed { give_up_at, .. } if has_passed(give_up_at));
         // A process that writes without end may keep the log full whenever this is judged. What the shell left in its
         // streams came long before that.
         let is_endless = since >= limits::DRAIN_BYTES && has_passed(cap_at);
-        let is_silent = !self.log.is_full() && has_passed(idle_at.min(cap_at));
+        let is_silent = !self.log.is_full() && has_passed(self.silent_at(idle_at, cap_at, look));
         let drained = self.open.is_empty() || is_silent || is_endless;
         if !drained || (self.waits_for_tree() && !gave_up) {
             return;

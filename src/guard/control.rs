@@ -207,6 +207,8 @@ pub enum GuardReport {
     /// The shell was reaped and the guard has closed the terminal's slave. `group` was the shell's process group;
     /// `has_left` says whether processes of the command are left.
     Exited { exit: Exit, group: ProcessGroup, has_left: bool },
+    /// The guard has looked for filters behind the ended shell.
+    LookedForFilters { has_any: bool },
     /// The command has left nothing. The guard waits for [`RENEW`].
     Free,
     /// SIGKILL did not end this process.
@@ -242,6 +244,7 @@ impl GuardReport {
             Self::Exited { exit: Exit::Signal(signal), group, has_left } => {
                 (7, signal.number(), group.number(), u32::from(has_left), Program::default())
             }
+            Self::LookedForFilters { has_any } => (22, u8::from(has_any), 0, 0, Program::default()),
             Self::Free => (17, 0, 0, 0, Program::default()),
             Self::Unkillable { pid, program } => (8, 0, pid.number(), 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
@@ -301,6 +304,7 @@ impl GuardReport {
                 group: ProcessGroup::new(number),
                 has_left: count > 0,
             },
+            22 => Self::LookedForFilters { has_any: bytes[1] == 1 },
             17 => Self::Free,
             8 => Self::Unkillable { pid: Pid::new(number), program },
             9 => Self::PipeBroken,
@@ -352,6 +356,8 @@ mod tests {
                 group: ProcessGroup::new(1),
                 has_left: false,
             },
+            GuardReport::LookedForFilters { has_any: true },
+            GuardReport::LookedForFilters { has_any: false },
             GuardReport::Free,
             GuardReport::Unkillable { pid: Pid::new(i32::MAX), program },
             GuardReport::PipeBroken,

@@ -19,7 +19,7 @@ use super::saved_terminal::SavedTerminal;
 use super::supervisor::RelayedTerminal;
 use crate::core::job::Order;
 use crate::limits;
-use crate::sys::standard_input::{self, Unread};
+use crate::sys::standard_input::{self, PipeNumber, Unread};
 use crate::sys::{self, pty, socket};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
@@ -39,6 +39,8 @@ pub(super) struct StartedRun {
     pub(super) relayed: Option<RelayedTerminal>,
     /// Whether the guard's terminal is the command's controlling one.
     pub(super) has_terminal: bool,
+    /// The pipe that is the command's standard input.
+    pub(super) input: Option<PipeNumber>,
     /// The command's standard input, where something may still come that it should find no terminal for.
     pub(super) late_input: Option<OwnedFd>,
     /// Orders that came before there was a shell.
@@ -112,6 +114,7 @@ impl ReceivedRun {
         let mut launch = prepare(&run, self.plan, &descriptors, baseline, control, slave);
         let mut early = EarlyOrders { control, bytes: self.rest, kept: Vec::new() };
         early.take(&run)?;
+        let own_input = descriptors.stdin.as_ref().and_then(standard_input::pipe_number);
         let late_input = self.plan.has(control::PLAN_UNLESS_FED).then(|| descriptors.stdin.take()).flatten();
         let input = late_input.as_ref().map_or(Unread::Nothing, standard_input::unread);
         let is_detached = self.plan.has(control::PLAN_DETACHED) || input == Unread::Something;
@@ -133,7 +136,15 @@ impl ReceivedRun {
         }
         let late_input = late_input.filter(|_| input == Unread::NothingYet);
         let has_terminal = !is_detached;
-        Ok(StartedRun { shell, relayed, has_terminal, late_input, orders: early.kept, rest: early.bytes })
+        Ok(StartedRun {
+            shell,
+            relayed,
+            has_terminal,
+            input: own_input,
+            late_input,
+            orders: early.kept,
+            rest: early.bytes,
+        })
     }
 }
 

@@ -142,7 +142,7 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
         };
         sleeps.reasons += 1;
         let supervisor = Supervisor::new(control, signals, slave, started.shell, plan);
-        let mut supervisor = supervisor.with_relayed(started.relayed).with_late_input(started.late_input);
+        let mut supervisor = supervisor.with_relayed(started.relayed).with_input(started.input, started.late_input);
         if !started.has_terminal {
             supervisor.foreground.close();
         }

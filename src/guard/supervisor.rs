@@ -22,7 +22,7 @@ use super::terminal_on_demand::Demand;
 use crate::core::job::Order;
 use crate::limits;
 use crate::sys::kill::{self, CONT};
-use crate::sys::standard_input::{self, Unread};
+use crate::sys::standard_input::{self, PipeNumber, Unread};
 use crate::sys::tree::Process;
 use crate::sys::{self, process, tree};
 use rexec_sh::protocol::process::Exit;
@@ -62,6 +62,8 @@ pub(super) struct Supervisor {
     endless: EndlessReaders,
     /// The command's standard input, and until when it is watched for something to come into it.
     late_input: Option<(OwnedFd, Instant)>,
+    /// The pipe that the command has as its standard input. What is in it came from elsewhere.
+    pub(super) own_input: Option<PipeNumber>,
     /// The caller's process group is orphaned.
     pub(super) is_orphaned: bool,
     /// The guard may serve another command after this one.
@@ -102,6 +104,7 @@ impl Supervisor {
             demand: plan.has(control::PLAN_ON_DEMAND).then(Demand::default),
             endless: EndlessReaders::default(),
             late_input: None,
+            own_input: None,
             is_orphaned: plan.has(control::PLAN_ORPHANED),
             is_reusable: !plan.has(control::PLAN_RELAYED | control::PLAN_LEADER | control::PLAN_ON_DEMAND),
         }
@@ -115,10 +118,11 @@ impl Supervisor {
         Self { relayed, ..self }
     }
 
-    /// The same supervisor, which watches for a while whether something comes into this standard input of the command's.
-    pub(super) fn with_late_input(self, input: Option<OwnedFd>) -> Self {
+    /// The same supervisor, of a command that has this pipe as its standard input. It watches `late_input` for a while,
+    /// whether something comes into it.
+    pub(super) fn with_input(self, own_input: Option<PipeNumber>, late_input: Option<OwnedFd>) -> Self {
         let until = Instant::now() + limits::LATE_INPUT;
-        Self { late_input: input.map(|input| (input, until)), ..self }
+        Self { late_input: late_input.map(|input| (input, until)), own_input, ..self }
     }
 
     /// Obeys orders that came before there was a shell. `rest` is the incomplete order behind them.
@@ -365,6 +369,7 @@ impl Supervisor {
             | Order::GiveForeground
             | Order::TakeForeground => self.obey_about_foreground(order),
             Order::BreakPipe => self.break_pipe(),
+            Order::Look if self.shell.is_none() => self.look_for_filters(),
             Order::Look => self.look(),
             Order::Resume { foreground } => {
                 if self.shell.is_some() && self.relayed.is_some() {

@@ -85,6 +85,15 @@ impl Pidfd {
         // SAFETY: the call takes numbers and a null pointer.
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, number, std::ptr::null::<u8>(), 0) };
     }
+
+    /// A copy of the process's descriptor with this number; `None` where this process may not trace that one.
+    pub(super) fn descriptor(&self, number: c_int) -> Option<OwnedFd> {
+        // SAFETY: the call takes numbers and returns a new descriptor, closed on exec.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.0.as_raw_fd(), number, 0) };
+        let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0)?;
+        // SAFETY: the descriptor is new and has no other owner.
+        Some(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,15 @@
 //! What lies in a command's standard input, without a byte of it being read.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fs::OpenOptions;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{Whence, lseek};
+use rexec_sh::protocol::process::Pid;
+
+use super::kill::Pidfd;
 
 /// What a descriptor has for its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,18 +22,15 @@ pub enum Unread {
     Nothing,
 }
 
+/// The device and the inode of a pipe or a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PipeNumber((u32, u32), u64);
+
 /// What there is to read: of a regular file what lies behind its offset, of a pipe or a socket what FIONREAD counts. A
 /// server of files is not asked (AT_STATX_DONT_SYNC), as it may not answer.
 #[must_use]
 pub fn unread(fd: &OwnedFd) -> Unread {
-    // SAFETY: every field is a number, for which zero is a value.
-    let mut seen: libc::statx = unsafe { std::mem::zeroed() };
-    let at = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-    let wanted = libc::STATX_TYPE | libc::STATX_SIZE;
-    // SAFETY: the kernel fills the structure, and the name ends with a NUL.
-    if unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), at, wanted, &raw mut seen) } != 0 {
-        return Unread::Nothing;
-    }
+    let Some(seen) = look(fd) else { return Unread::Nothing };
     match u32::from(seen.stx_mode) & libc::S_IFMT {
         libc::S_IFREG => {
             let offset = lseek(fd, 0, Whence::SeekCur).ok().and_then(|offset| u64::try_from(offset).ok());
@@ -41,6 +44,39 @@ pub fn unread(fd: &OwnedFd) -> Unread {
         }
         _ => Unread::Nothing,
     }
+}
+
+/// Which pipe or socket a descriptor is. `None` for anything else.
+pub(crate) fn pipe_number(fd: &OwnedFd) -> Option<PipeNumber> {
+    let seen = look(fd)?;
+    let is_pipe = matches!(u32::from(seen.stx_mode) & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK);
+    is_pipe.then_some(PipeNumber((seen.stx_dev_major, seen.stx_dev_minor), seen.stx_ino))
+}
+
+/// The pipe or socket that is the standard input of a process, and whether a read there would not wait, because there are
+/// bytes or no writers any more. `None` where it is neither, and where the process may not be looked at.
+pub(crate) fn pipe_of(pid: Pid) -> Option<(PipeNumber, bool)> {
+    let open = |path: &str, flags| OpenOptions::new().read(true).custom_flags(flags).open(path).ok().map(OwnedFd::from);
+    // This opens nothing, and no server of files learns of it.
+    let place = open(&format!("/proc/{pid}/fd/0"), libc::O_PATH)?;
+    let number = pipe_number(&place)?;
+    // Opening it once more waits for who writes into it at this moment, so it is the way where the other one is barred.
+    let again = || open(&format!("/proc/self/fd/{}", place.as_raw_fd()), libc::O_NONBLOCK);
+    let pipe = Pidfd::open(pid).and_then(|process| process.descriptor(0)).or_else(again)?;
+    let mut waited = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+    let is_ready = poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0);
+    (pipe_number(&pipe) == Some(number)).then_some((number, is_ready))
+}
+
+/// What is known of a file without a question to its server.
+fn look(fd: &OwnedFd) -> Option<libc::statx> {
+    // SAFETY: every field is a number, for which zero is a value.
+    let mut seen: libc::statx = unsafe { std::mem::zeroed() };
+    let at = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    let wanted = libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_INO;
+    // SAFETY: the kernel fills the structure, and the name ends with a NUL.
+    let answer = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), at, wanted, &raw mut seen) };
+    (answer == 0).then_some(seen)
 }
 
 #[cfg(test)]

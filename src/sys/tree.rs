@@ -31,6 +31,8 @@ pub struct Process {
     pub is_zombie: bool,
     /// Whether it is stopped.
     pub is_stopped: bool,
+    /// Whether it runs on a processor, or waits for one.
+    pub is_running: bool,
     /// Whether it sleeps in the kernel and no signal wakes it, as one that waits for a device or for its vfork(2).
     pub is_uninterruptible: bool,
     /// The signal that stopped it. `None` before Linux 5.17, and once its parent has waited for the stop.
@@ -57,6 +59,7 @@ pub fn process(pid: Pid) -> Option<Process> {
         session: Pid::new(stat.field(6)?),
         is_zombie: state == b'Z' || state == b'X',
         is_stopped: state == b'T',
+        is_running: state == b'R',
         is_uninterruptible: state == b'D',
         stop_signal: stat.field(52).filter(|&number| number != 0).map(Signal::new),
         start: stat.field(22)?,
@@ -80,6 +83,7 @@ fn from_status(pid: Pid) -> Option<Process> {
         session: process(b"NSsid")?,
         is_zombie: state == "Z" || state == "X",
         is_stopped: state == "T",
+        is_running: state == "R",
         is_uninterruptible: state == "D",
         stop_signal: None,
         start: 0,

@@ -8,6 +8,7 @@ mod case;
 mod environment;
 mod everyday;
 mod exits;
+mod filters;
 mod inherited;
 mod language;
 mod probes;

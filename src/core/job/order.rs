@@ -39,7 +39,8 @@ pub enum Order {
     HangUp,
     /// Send SIGPIPE to the processes in the shell's group, because their output has no reader any more.
     BreakPipe,
-    /// Look through the silent command's tree for processes that are stopped at the terminal.
+    /// Look through the silent command's tree for processes that are stopped at the terminal. Once the shell has ended, look
+    /// for filters instead: processes that still work on what the shell has fed them.
     Look,
     /// Kill what is left of the shell's process group, as the caller would do now that it has its result.
     KillGroup,

@@ -82,7 +82,12 @@ impl Scenario {
             Fact::Stop => self.job.stop(Reason::Asked, Duration::from_millis(200), self.now),
             Fact::Time => {
                 self.now += Duration::from_millis(300);
-                self.job.tick(self.now)
+                let order = self.job.tick(self.now);
+                if order == Some(Order::Look) && self.exited {
+                    self.job.on_filters_looked_for(false, self.now);
+                    assert_eq!(self.job.tick(self.now), None);
+                }
+                order
             }
         };
         self.check(order);
@@ -170,8 +175,49 @@ fn a_straggler_delays_the_end_by_its_silence_and_never_beyond_the_cap() {
     }
     run.now += limits::DRAIN_IDLE;
     assert_eq!(run.job.deadline().map(|at| at <= run.now), Some(true));
-    assert_eq!(run.job.tick(run.now), None);
+    assert_eq!(run.job.tick(run.now), None, "no look is worth it at the cap");
     assert!(run.job.is_closed());
+}
+
+#[test]
+fn a_silence_ends_nothing_while_something_works_on_what_the_shell_has_fed_it() {
+    let mut run = Scenario::new();
+    run.job.on_filters_looked_for(false, run.now);
+    run.apply(Fact::Exit);
+    let end = run.now + limits::DRAIN_MAX;
+    // An answer to an earlier order is none to this one.
+    run.job.on_filters_looked_for(false, run.now);
+    let mut looks = 0;
+    while !run.job.is_closed() {
+        let at = run.job.deadline().expect("it waits for something");
+        assert!(at > run.now || looks == 0, "it does not spin");
+        run.now = at;
+        if run.job.tick(run.now) == Some(Order::Look) {
+            looks += 1;
+            assert_eq!(run.job.tick(run.now + Duration::from_millis(1)), None, "one order at a time");
+            run.job.on_filters_looked_for(true, run.now);
+        }
+    }
+    assert_eq!((run.now, looks), (end, 6), "every {:?}", limits::DRAIN_IDLE - limits::DRAIN_LOOK_BEFORE);
+}
+
+#[test]
+fn a_silence_is_over_at_its_time_once_nothing_works_on_what_the_shell_has_fed_it() {
+    for answers in [true, false] {
+        let mut run = Scenario::new();
+        run.apply(Fact::Exit);
+        let begun = run.now;
+        run.now = run.job.deadline().expect("a look is due");
+        assert_eq!(run.now, begun + limits::DRAIN_IDLE - limits::DRAIN_LOOK_BEFORE);
+        assert_eq!(run.job.tick(run.now), Some(Order::Look));
+        if answers {
+            run.job.on_filters_looked_for(false, run.now);
+        }
+        let patience = if answers { limits::DRAIN_IDLE } else { limits::DRAIN_MAX };
+        assert_eq!(run.job.deadline(), Some(begun + patience), "{answers}");
+        assert_eq!(run.job.tick(begun + patience), None);
+        assert!(run.job.is_closed());
+    }
 }
 
 #[test]

@@ -120,6 +120,7 @@ impl Runs {
             }
             GuardReport::PipeBroken => run.broken_pipe.on_signalled(turn.now),
             GuardReport::Unpaused => self.on_resumed(job),
+            GuardReport::LookedForFilters { has_any } => engine.on_filters_looked_for(job, has_any, turn.now),
             GuardReport::Free => run.guard.iter_mut().for_each(|link| link.is_free = true),
             GuardReport::Exited { exit, group, has_left } => {
                 self.on_shell_over(job, has_left.then_some(group));

@@ -84,8 +84,12 @@ impl World<'_> {
                 Effect::Order(job, order) => {
                     let known = self.jobs.get_mut(&job).expect("only known jobs are ordered about");
                     assert!(known.guard || self.is_late, "{order:?} to a guard that is not there");
-                    let is_for_shell = matches!(order, Order::Signal(_) | Order::BreakPipe | Order::Look);
+                    let is_for_shell = matches!(order, Order::Signal(_) | Order::BreakPipe);
                     assert!(!is_for_shell || !known.shell_ended || self.is_late, "{order:?} after the shell's end");
+                    if order == Order::Look && known.shell_ended && self.dice.below(4) > 0 {
+                        let has_filter = self.dice.below(2) == 0;
+                        self.engine.on_filters_looked_for(job, has_filter, self.now);
+                    }
                     known.kills += u32::from(order == Order::Kill);
                     assert!(known.kills <= 1, "killed twice");
                 }
