@@ -207,6 +207,9 @@ impl SecretEcho {
     }
 }
 
+/// [`Entry::FilterLeft`] in words.
+pub const FILTER_LEFT: &str = "a filter behind the ended shell is still at work; what it writes from now on is lost";
+
 /// One thing that happened to a job, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
@@ -228,6 +231,8 @@ pub enum Entry {
     PortHeld(Box<PortHeld>),
     /// It was asked to end, and has its grace to do so.
     Stopping { reason: Reason },
+    /// A filter behind the ended shell is waited for no longer, so what it writes from now on is lost.
+    FilterLeft,
     /// The shell was reaped; output may still follow.
     Exited { exit: Exit },
     /// The last entry. `took` is the time from the job's start to the end of its shell.

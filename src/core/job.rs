@@ -55,7 +55,9 @@ enum JobState {
 enum FilterLook {
     Due,
     Ordered,
-    /// There were none.
+    /// There is one. The next look is due.
+    AtWork,
+    /// There is none.
     Over,
 }
 
@@ -180,7 +182,10 @@ impl Job {
             return;
         }
         if let JobState::Draining { idle_at, since, look, .. } = &mut self.state {
-            (*idle_at, *look) = (now + limits::DRAIN_IDLE, FilterLook::Due);
+            *idle_at = now + limits::DRAIN_IDLE;
+            if *look == FilterLook::Over {
+                *look = FilterLook::Due;
+            }
             *since = since.saturating_add(bytes.len());
         }
         if let Some(look) = &mut self.look {
@@ -235,7 +240,7 @@ impl Job {
     /// The guard has looked for filters behind the ended shell.
     pub fn on_filters_looked_for(&mut self, has_any: bool, now: Instant) {
         if let JobState::Draining { idle_at, look: look @ FilterLook::Ordered, .. } = &mut self.state {
-            *look = if has_any { FilterLook::Due } else { FilterLook::Over };
+            *look = if has_any { FilterLook::AtWork } else { FilterLook::Over };
             if has_any {
                 *idle_at = now + limits::DRAIN_IDLE;
             }
@@ -287,7 +292,9 @@ impl Job {
 
     fn look(&mut self, now: Instant) -> Option<Order> {
         let can_look = self.can_look_for_filters() && !self.log.is_full();
-        if let JobState::Draining { idle_at, cap_at, look: look @ FilterLook::Due, .. } = &mut self.state {
+        if let JobState::Draining { idle_at, cap_at, look: look @ (FilterLook::Due | FilterLook::AtWork), .. } =
+            &mut self.state
+        {
             let is_due = can_look && now + limits::DRAIN_LOOK_BEFORE >= *idle_at && now < *cap_at;
             return is_due.then(|| {
                 *look = FilterLook::Ordered;
@@ -317,7 +324,7 @@ impl Job {
         }
         let drain = match self.state {
             JobState::Draining { idle_at, cap_at, look, .. } if !self.log.is_full() => {
-                let is_due = look == FilterLook::Due && self.can_look_for_filters();
+                let is_due = matches!(look, FilterLook::Due | FilterLook::AtWork) && self.can_look_for_filters();
                 let look_at = is_due.then(|| idle_at.checked_sub(limits::DRAIN_LOOK_BEFORE)).flatten();
                 Some(look_at.unwrap_or(cap_at).min(self.silent_at(idle_at, cap_at, look)))
             }
@@ -413,6 +420,9 @@ impl Job {
         let drained = self.open.is_empty() || is_silent || is_endless;
         if !drained || (self.waits_for_tree() && !gave_up) {
             return;
+        }
+        if look == FilterLook::AtWork && self.can_look_for_filters() {
+            self.log.push(Entry::FilterLeft);
         }
         let stopped = self.stop.reason().or(self.interrupted.map(|_| Reason::Asked));
         self.close(match exit {

@@ -12,7 +12,7 @@ use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello};
 use super::command::Command;
 use super::output_filter::{OutputFilter, ReceivedOutput};
 use super::{PeerRequest, TerminalEvent};
-use crate::core::entry::{Entry, Outcome, Reason, Stream};
+use crate::core::entry::{Entry, FILTER_LEFT, Outcome, Reason, Stream};
 use crate::core::log::Item;
 use crate::text::bind_failure::holder_line;
 use crate::text::count;
@@ -167,6 +167,7 @@ impl Shim {
                     wire::encode_note(remark(note).as_bytes(), out);
                 }
             }
+            Item::Entry(Entry::FilterLeft) => wire::encode_note(remark(FILTER_LEFT).as_bytes(), out),
             Item::Entry(Entry::PortHeld(held)) if self.is_agents => {
                 let held = holder_line(held.port, held.run, &held.whoami, &held.process);
                 wire::encode_note(remark(held).as_bytes(), out);

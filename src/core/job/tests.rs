@@ -198,6 +198,7 @@ fn a_silence_ends_nothing_while_something_works_on_what_the_shell_has_fed_it() {
             run.job.on_filters_looked_for(true, run.now);
         }
     }
+    assert_eq!(filters_left(&mut run), 1);
     assert_eq!((run.now, looks), (end, 6), "every {:?}", limits::DRAIN_IDLE - limits::DRAIN_LOOK_BEFORE);
 }
 
@@ -217,7 +218,30 @@ fn a_silence_is_over_at_its_time_once_nothing_works_on_what_the_shell_has_fed_it
         assert_eq!(run.job.deadline(), Some(begun + patience), "{answers}");
         assert_eq!(run.job.tick(begun + patience), None);
         assert!(run.job.is_closed());
+        assert_eq!(filters_left(&mut run), 0, "none was seen");
     }
+}
+
+#[test]
+fn a_filter_that_ends_in_time_is_not_told() {
+    let mut run = Scenario::new();
+    run.apply(Fact::Exit);
+    run.now = run.job.deadline().expect("a look is due");
+    assert_eq!(run.job.tick(run.now), Some(Order::Look));
+    run.job.on_filters_looked_for(true, run.now);
+    run.apply(Fact::Output);
+    run.apply(Fact::HangUp);
+    assert_eq!((run.job.is_closed(), filters_left(&mut run)), (true, 0));
+}
+
+/// How often the job's log says that a filter is waited for no longer.
+fn filters_left(run: &mut Scenario) -> usize {
+    let mut told = 0;
+    while let Some(item) = run.job.log.next(run.reader) {
+        told += usize::from(matches!(item, Item::Entry(Entry::FilterLeft)));
+        run.job.log.advance(run.reader);
+    }
+    told
 }
 
 #[test]

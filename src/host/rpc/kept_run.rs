@@ -269,6 +269,7 @@ impl KeptRun {
             Entry::PortHeld(held) => self.held = Some(HeldPort::of(held)),
             Entry::Resized { .. }
             | Entry::Unreported { .. }
+            | Entry::FilterLeft
             | Entry::WantedInput { .. }
             | Entry::Answered { .. }
             | Entry::Marked(_) => {}

@@ -14,7 +14,7 @@ use super::filter::{Filter, View};
 use super::floor::Candidate;
 use super::heading::Heading;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, Prompt, Reason, Stream};
+use crate::core::entry::{Entry, FILTER_LEFT, Prompt, Reason, Stream};
 use crate::core::log::Item;
 use crate::journal::record::Straggler;
 use crate::limits;
@@ -127,6 +127,7 @@ impl CommandBlock {
                 Item::Entry(Entry::Stopping { reason }) => {
                     self.remark(format_args!("… stopping: {}", why(*reason)), now)
                 }
+                Item::Entry(Entry::FilterLeft) => self.remark(format_args!("… {FILTER_LEFT}"), now),
                 Item::Entry(Entry::Unreported { bytes }) => {
                     self.remark(format_args!("… {} not reported", count::bytes(*bytes)), now);
                 }
