@@ -51,9 +51,8 @@ impl Host {
                 }
                 None => {
                     orphans::kill(&targets.all());
-                    // It tells how its shell has ended, if it is let.
                     if let Targets::Below(shim) = targets
-                        && run.kills >= limits::REPORT_KILLS_MIN
+                        && run.may_kill_shim()
                     {
                         orphans::kill(&[shim]);
                     }

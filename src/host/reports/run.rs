@@ -318,6 +318,12 @@ impl ReportedRun {
         is_due
     }
 
+    /// Whether a SIGKILL for its shim is due. The shim has a chance to report how its shell has ended, and once it has, to
+    /// end in the same way, because its caller would see the SIGKILL instead.
+    pub(super) fn may_kill_shim(&self) -> bool {
+        self.kills >= limits::REPORT_KILLS_MIN && self.reported_end().is_none()
+    }
+
     /// What lives of the processes that were seen below its shim.
     pub(super) fn survivors(&self) -> impl Iterator<Item = Process> {
         self.known.iter().copied().filter(is_alive)
@@ -384,12 +390,16 @@ mod tests {
         let now = Instant::now();
         let (mut run, mut forged) = (begun(shim, now), begun(shim, now));
         for run in [&mut run, &mut forged] {
+            run.kills = limits::REPORT_KILLS_MIN;
+            assert!(run.may_kill_shim());
             assert_eq!(taken(run, 0, Report::End(Exit::Code(3)), now), ReportedFact::None);
             assert_eq!(run.look(true, now), Sight::Well);
+            assert!(!run.may_kill_shim(), "it ends by itself");
         }
         let late = now + limits::REPORT_END_PATIENCE;
         assert_eq!(forged.look(true, late), Sight::Outlived);
         assert_eq!((forged.look(true, late), forged.reported_end()), (Sight::Well, None), "it is watched on");
+        assert!(forged.may_kill_shim());
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(run.look(true, late), Sight::Ended(Exit::Code(3)));
