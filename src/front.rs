@@ -56,6 +56,8 @@ pub enum PeerRequest {
     },
     /// Deliver this signal to the command.
     Signal(Signal),
+    /// The shim has let go of what its command may let go of.
+    HasLetGo,
     /// End the command.
     Abort,
     /// The reader of this stream is gone. The stream is [`Stream::Out`] or [`Stream::Err`].

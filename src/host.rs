@@ -326,6 +326,7 @@ impl Host {
         }
         self.runs.tick_timeouts(engine, turn.now);
         self.runs.tick_stops(turn.now);
+        self.runs.tick_ended_outputs(&mut self.peers, turn.now);
         self.rpc.tick(turn);
         closer::tick(turn.now);
         self.door.tick(turn, &mut self.screen);

@@ -124,6 +124,9 @@ pub const DRAIN_BYTES: usize = 1 << 20;
 /// From SIGTERM to SIGKILL when the caller or the host is gone, or a timeout is over. Agents kill with SIGKILL only and
 /// wait for no clean end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
+/// From the end of a command's output until its caller is told. Most commands end with their outputs, and this saves them
+/// a frame; a reader of the output waits this long for its end of file.
+pub const OUTPUT_ENDED_AFTER: Duration = Duration::from_millis(20);
 /// When the shim of a continued shell is not stopped yet, it is looked at again after this; each time after twice the time
 /// before …
 pub const STOPPED_SHIM_LOOK: Duration = Duration::from_millis(5);
@@ -155,6 +158,9 @@ pub const KILL_HUNT: Duration = Duration::from_secs(3);
 /// another guard gets the command. A guard that can run needs a millisecond; the rest is for a very busy machine. The
 /// time doubles with each guard.
 pub const START_PATIENCE: Duration = Duration::from_secs(10);
+/// A command begins without waiting longer than this for anybody to let go of what it may let go of: for the host and the shim,
+/// and for the guard's close of a file whose server does not answer.
+pub const LET_GO_PATIENCE: Duration = Duration::from_millis(500);
 /// A guard that has not confirmed the order to kill after this time is killed, and the host hunts in its place.
 pub const ORDER_PATIENCE: Duration = Duration::from_secs(2);
 /// A guard that owes an answer is continued this often, because its command may have stopped it.

@@ -11,6 +11,7 @@
 
 mod incoming;
 mod job_control;
+mod let_go;
 mod line_ends;
 mod read_ahead;
 
@@ -31,6 +32,7 @@ use crate::notice;
 use crate::output_descriptor::OutputDescriptor;
 use crate::sys::{self, SignalSet, bit};
 use incoming::Chunk;
+pub(crate) use let_go::Held;
 use read_ahead::BlockedOutput;
 
 /// Size of the read buffer, bytes: one frame of the largest size. The C libraries map a block of this size, so only the
@@ -83,6 +85,10 @@ pub(crate) struct Client {
     signals: OwnedFd,
     lifeline: Lifeline,
     outputs: [OutputDescriptor; 2],
+    /// The caller's descriptors 1 and 2 are one pipe.
+    is_one_output: bool,
+    /// Until the host accepts the command.
+    held: Option<Held>,
     buffer: Vec<u8>,
     /// `buffer[start..end]` has arrived and is not decoded yet.
     start: usize,
@@ -124,6 +130,8 @@ impl Client {
             signals,
             lifeline,
             outputs,
+            is_one_output: false,
+            held: None,
             buffer: vec![0; FIRST_BUFFER_BYTES],
             start: 0,
             end: 0,
@@ -154,6 +162,11 @@ impl Client {
     /// Sets the terminal to relay, if any, and the terminal whose size the command's terminal gets.
     pub(crate) fn with_terminals(self, terminal: Option<ControllingTerminal>, window: Option<RawFd>) -> Self {
         Self { terminal, window, ..self }
+    }
+
+    /// Sets what to let go of once the host accepts the command, and whether both outputs are one.
+    pub(crate) fn with_held(self, held: Held, is_one_output: bool) -> Self {
+        Self { held: Some(held), is_one_output, ..self }
     }
 
     /// Gives back the lifeline, for a command that another process runs.

@@ -133,7 +133,7 @@ impl Lifeline {
 /// Whether there were readers of these outputs, and all have left.
 pub(crate) fn have_lost_readers(outputs: &[OutputDescriptor]) -> bool {
     let mut piped = outputs.iter().filter(|output| output.is_piped()).peekable();
-    piped.peek().is_some() && piped.all(OutputDescriptor::is_closed)
+    piped.peek().is_some() && piped.all(OutputDescriptor::has_lost_reader)
 }
 
 impl Agent {

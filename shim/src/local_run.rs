@@ -129,8 +129,9 @@ fn plan(standard: &StandardStreams) -> sys::Result<OutputPlan> {
     Ok(plan)
 }
 
-/// Closes the caller's descriptors in this process, except these numbers.
+/// Leaves the caller's directory and closes its descriptors in this process, except these numbers.
 fn let_go(kept: &[RawFd]) {
+    sys::leave_directory();
     collect::inherited().into_iter().for_each(sys::close);
     let null = sys::open(c"/dev/null", libc::O_RDWR);
     for number in (0..=2).filter(|number| !kept.contains(number)) {

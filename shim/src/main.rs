@@ -43,7 +43,7 @@ use rexec_sh::protocol::wire::{
     Attributes, CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
 };
 
-use client::{Client, ClientEnd, FORWARDED};
+use client::{Client, ClientEnd, FORWARDED, Held};
 use collect::StandardStreams;
 use connect::NoHost;
 use controlling_terminal::ControllingTerminal;
@@ -233,7 +233,9 @@ impl ShimCall<'_> {
         let outputs = [CallerStream::Out, CallerStream::Err].map(|stream| OutputDescriptor::new(stream, standard));
         let relay = Client::new(socket, signal_watch, std::mem::take(lifeline), outputs);
         let relay = relay.for_call(self.direct.as_ref());
-        let mut relay = relay.with_terminals(terminal, standard.window());
+        let Attributes { inherited, stdio, .. } = attributes;
+        let held = Held { directory, has_stdin: stdio.stdin, inherited };
+        let mut relay = relay.with_terminals(terminal, standard.window()).with_held(held, stdio.same_output);
         relay.queue_request(&request[sent..]);
         match relay.run() {
             ClientEnd::Exit(code) => sys::exit(code),

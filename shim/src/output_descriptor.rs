@@ -35,6 +35,8 @@ pub(crate) struct OutputDescriptor {
     kind: FileKind,
     is_terminal: bool,
     is_closed: bool,
+    /// It was let go of, and its reader may still be there.
+    has_ended: bool,
     /// Bytes that could not be written although the reader was there.
     lost: usize,
     /// The second, non-blocking opening. `Some(None)` when it failed.
@@ -49,7 +51,7 @@ impl OutputDescriptor {
         };
         let found = standard.output(stream);
         let (kind, is_terminal) = found.unwrap_or((FileKind::Other, false));
-        Self { stream, fd, kind, is_terminal, is_closed: found.is_none(), lost: 0, reopened: None }
+        Self { stream, fd, kind, is_terminal, is_closed: found.is_none(), has_ended: false, lost: 0, reopened: None }
     }
 
     /// Writes as much as possible without waiting. A regular file takes everything.
@@ -122,6 +124,19 @@ impl OutputDescriptor {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
+    }
+
+    /// Lets go of the output, which gets no more bytes.
+    pub(crate) fn end(&mut self) {
+        if !self.is_closed {
+            (self.is_closed, self.has_ended, self.reopened) = (true, true, None);
+            sys::let_go(self.fd);
+        }
+    }
+
+    /// Whether its reader has left.
+    pub(crate) fn has_lost_reader(&self) -> bool {
+        self.is_closed && !self.has_ended
     }
 
     /// Whether it has, or had, a reader that could close its end.

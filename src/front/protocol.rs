@@ -115,6 +115,13 @@ impl Protocol {
         }
     }
 
+    /// Releases output of a shim's that is held back.
+    pub fn release(&mut self, out: &mut Vec<u8>) {
+        if let Self::Shim(shim) = self {
+            shim.release(out);
+        }
+    }
+
     /// When [`Protocol::tick`] has output to release.
     pub fn deadline(&self) -> Option<Instant> {
         match self {

@@ -36,6 +36,8 @@ pub struct Shim {
     has_told_wait: bool,
     /// A model reads the output, so that a word of the host's in it disturbs no program.
     is_agents: bool,
+    /// It will say when it has let go of what the command may let go of.
+    lets_go: bool,
 }
 
 impl Shim {
@@ -44,13 +46,19 @@ impl Shim {
     pub fn new() -> Self {
         let unfiltered = [OutputFilter::default(), OutputFilter::default()];
         let streams = CallerStreams::new(Some(wire::CallerStream::Out), unfiltered);
-        Self { expected: Expected::Hello, streams, has_told_wait: false, is_agents: false }
+        Self { expected: Expected::Hello, streams, has_told_wait: false, is_agents: false, lets_go: false }
     }
 
     /// Whether the shim has said hello.
     #[must_use]
     pub fn has_said_hello(&self) -> bool {
         self.expected != Expected::Hello
+    }
+
+    /// Whether the shim says when it has let go of what its command may let go of.
+    #[must_use]
+    pub fn lets_go(&self) -> bool {
+        self.lets_go
     }
 
     /// Whether the shim has asked for a command.
@@ -67,8 +75,9 @@ impl Shim {
         loop {
             let (request, taken) = match self.expected {
                 Expected::Hello => match Hello::decode(inbox).map_err(violation)? {
-                    Decoded::Item(_, taken) => {
+                    Decoded::Item(hello, taken) => {
                         self.expected = Expected::Run;
+                        self.lets_go = hello.newest >= wire::VERSION_THAT_LETS_GO;
                         out.extend_from_slice(&Hello::OURS.encode());
                         (None, taken)
                     }
@@ -114,6 +123,7 @@ impl Shim {
             (FromShim::Keys(keys), _) => Ok(PeerRequest::Terminal(TerminalEvent::Keys(keys.to_vec()))),
             (FromShim::Size(rows, cols), _) => Ok(PeerRequest::Terminal(TerminalEvent::Size(rows, cols))),
             (FromShim::Resume { foreground }, _) => Ok(PeerRequest::Terminal(TerminalEvent::Resume { foreground })),
+            (FromShim::LetGo, _) => Ok(PeerRequest::HasLetGo),
             (FromShim::Hangup, _) => Ok(PeerRequest::Terminal(TerminalEvent::Hangup)),
             (FromShim::Closed(wire::CallerStream::Out), _) => Ok(PeerRequest::OutputClosed(Stream::Out)),
             (FromShim::Closed(wire::CallerStream::Err), _) => Ok(PeerRequest::OutputClosed(Stream::Err)),
@@ -145,6 +155,11 @@ impl Shim {
     /// Releases output that was held back for long enough.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
         self.streams.tick(now, out);
+    }
+
+    /// Releases all output that is held back.
+    pub fn release(&mut self, out: &mut Vec<u8>) {
+        self.streams.release(out);
     }
 
     /// Translates one item of the job's log.

@@ -115,6 +115,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::SignalLeft(signal) => [20, signal.number()],
         Order::Pause => [21, 0],
         Order::Unpause => [22, 0],
+        Order::Begin => [23, 0],
     }
 }
 
@@ -141,6 +142,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [20, signal] => Order::SignalLeft(Signal::new(signal)),
         [21, _] => Order::Pause,
         [22, _] => Order::Unpause,
+        [23, _] => Order::Begin,
         _ => return None,
     })
 }
@@ -183,11 +185,12 @@ pub enum StartStage {
 /// What a guard reports to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuardReport {
-    /// The guard has the whole command and is about to make the shell's process. Before this report, nothing of the
-    /// command has run.
+    /// The guard has the whole command and waits to be told to begin ([`Order::Begin`]). `is_detached` says that the command
+    /// gets no controlling terminal, as planned or because of what is in its standard input.
+    Ready { is_detached: bool },
+    /// The guard was told nothing for [`crate::limits::LET_GO_PATIENCE`] and is about to make the shell's process. Before this
+    /// report, or the order, nothing of the command has run.
     Begun,
-    /// The command begins without a controlling terminal, as planned or because of what is in its standard input.
-    Detached,
     /// A moment after its begin, the command's standard input has something in it.
     Fed,
     /// The guard has begun to kill, as ordered.
@@ -250,7 +253,7 @@ impl GuardReport {
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
             Self::Unpaused => (18, 0, 0, 0, Program::default()),
             Self::ShellContinued => (21, 0, 0, 0, Program::default()),
-            Self::Detached => (19, 0, 0, 0, Program::default()),
+            Self::Ready { is_detached } => (19, u8::from(is_detached), 0, 0, Program::default()),
             Self::Fed => (20, 0, 0, 0, Program::default()),
             Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
             Self::KeysRead => (12, 0, 0, 0, Program::default()),
@@ -310,7 +313,7 @@ impl GuardReport {
             9 => Self::PipeBroken,
             18 => Self::Unpaused,
             21 => Self::ShellContinued,
-            19 => Self::Detached,
+            19 => Self::Ready { is_detached: bytes[1] > 0 },
             20 => Self::Fed,
             11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
             12 => Self::KeysRead,
@@ -335,7 +338,7 @@ mod tests {
         use Order::{GiveForeground, PassModes, TakeForeground};
         let resume = [true, false].map(|foreground| Resume { foreground });
         let term = Signal(process::Signal::TERM);
-        let pauses = [Order::SignalLeft(process::Signal::HUP), Order::Pause, Order::Unpause];
+        let pauses = [Order::SignalLeft(process::Signal::HUP), Order::Pause, Order::Unpause, Order::Begin];
         let others = [term, Terminate, Kill, EndInput, LeaveKeys, HangUp, BreakPipe, Look, KillGroup, Typed];
         let answers = [PassModes, GiveForeground, TakeForeground, Order::GiveUpTerminal];
         for order in others.into_iter().chain(resume).chain(pauses).chain(answers) {
@@ -363,7 +366,8 @@ mod tests {
             GuardReport::PipeBroken,
             GuardReport::Unpaused,
             GuardReport::ShellContinued,
-            GuardReport::Detached,
+            GuardReport::Ready { is_detached: false },
+            GuardReport::Ready { is_detached: true },
             GuardReport::Fed,
             GuardReport::ShellStopped { signal: process::Signal::new(20) },
             GuardReport::KeysRead,

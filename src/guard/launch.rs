@@ -1,14 +1,18 @@
 //! The start of the shell: what happens between clone(2) and execve(2).
 //!
-//! The child shares the guard's memory until it executes (CLONE_VM), which saves copying page tables, and the guard
-//! waits for it (CLONE_VFORK). Invariant: the child makes system calls only. Everything it needs is prepared in
-//! [`Launch`], and it writes an error to [`Launch::failure`], where the guard reads it.
+//! The child shares the guard's memory until it executes (CLONE_VM), which saves copying page tables. Meanwhile the guard
+//! only closes its own copies of the command's descriptors, for which the child waits before it executes, and waits for
+//! the child. Invariant: the child makes system calls only. Everything it needs is prepared in [`Launch`], and it writes an
+//! error to [`Launch::failure`], where the guard reads it. (They share `errno`, too: the guard reads none meanwhile, and
+//! none of its calls fails while the child makes one that may.)
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use nix::libc::{self, c_char, c_int, c_void};
 use rexec_sh::protocol::wire::{Attributes, RunRequest};
@@ -16,6 +20,7 @@ use rexec_sh::protocol::wire::{Attributes, RunRequest};
 use super::baseline::{Baseline, RESOURCES, resource_number};
 use super::control::StartStage;
 use super::extras::Changes;
+use crate::limits;
 use crate::sys;
 use rexec_sh::protocol::process::Pid;
 
@@ -51,6 +56,10 @@ pub(super) struct Launch<'a> {
     /// The guard's control socket.
     control: RawFd,
     failure: Cell<Option<(StartStage, i32)>>,
+    /// 1 once the guard has closed its copies.
+    is_let_go: AtomicU32,
+    /// 1 while the child has the guard's memory. The kernel clears it (CLONE_CHILD_CLEARTID).
+    is_in_memory: AtomicU32,
 }
 
 /// Where the shell begins.
@@ -133,6 +142,8 @@ impl<'a> Launch<'a> {
             place: ShellPlace::Background,
             control: control.as_raw_fd(),
             failure: Cell::new(None),
+            is_let_go: AtomicU32::new(0),
+            is_in_memory: AtomicU32::new(0),
         }
     }
 
@@ -148,21 +159,31 @@ impl<'a> Launch<'a> {
         self.env.splice(end..end, missing);
     }
 
-    /// Makes the shell's process and returns when it has executed the shell. The process does not keep the guard's control
+    /// Makes the shell's process and returns when it has executed the shell, which it does once `let_go` has closed the
+    /// guard's copies of the command's descriptors. The process does not keep the guard's control
     /// socket meanwhile: while it waits for a disk, the host still learns of the guard's death.
     ///
     /// # Errors
     /// The step that failed and its errno. There is no process then.
-    pub(super) fn start(&self) -> Result<Pid, (StartStage, i32)> {
+    pub(super) fn start(&self, let_go: &mut dyn FnMut()) -> Result<Pid, (StartStage, i32)> {
         const STACK_BYTES: usize = 64 << 10;
         let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
         let top = stack.spare_capacity_mut().as_mut_ptr_range().end.cast::<c_void>();
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let flags = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
         let argument = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
-        // SAFETY: the child runs on a stack of its own that lives until it has executed or exited (CLONE_VFORK), the
-        // argument outlives it for the same reason, and `child` makes system calls only.
-        let pid = sys::check(unsafe { libc::clone(child, top, flags, argument) })
+        self.is_let_go.store(0, Ordering::Relaxed);
+        self.is_in_memory.store(1, Ordering::Relaxed);
+        let (nothing, in_memory) = (std::ptr::null_mut::<c_void>(), self.is_in_memory.as_ptr());
+        // SAFETY: the child runs on a stack of its own that lives until it has executed or exited, which this waits for,
+        // the argument outlives it for the same reason, and `child` makes system calls only.
+        let pid = sys::check(unsafe { libc::clone(child, top, flags, argument, nothing, nothing, in_memory) })
             .map_err(|error| (StartStage::Fork, error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
+        let_go();
+        self.is_let_go.store(1, Ordering::Release);
+        wake(&self.is_let_go);
+        while self.is_in_memory.load(Ordering::Acquire) != 0 {
+            wait_while(&self.is_in_memory, 1, None);
+        }
         match self.failure.get() {
             None => Ok(Pid::new(pid)),
             Some(failure) => {
@@ -210,6 +231,10 @@ impl<'a> Launch<'a> {
             self.set_scheduling();
             let mask = self.attributes.blocked;
             libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0_usize, size_of::<u64>());
+            // A guard that was killed wakes nobody.
+            if self.is_let_go.load(Ordering::Acquire) == 0 {
+                wait_while(&self.is_let_go, 0, Some(limits::LET_GO_PATIENCE));
+            }
             (StartStage::Exec, self.execute_first())
         }
     }
@@ -338,6 +363,21 @@ fn candidates<'a>(run: &RunRequest<'a>) -> Vec<Cow<'a, CStr>> {
         CString::new([folder, slash, name].concat()).expect("strings of a RUN have no NUL inside")
     };
     path.unwrap_or(DEFAULT_PATH).split(|&byte| byte == b':').map(|folder| Cow::Owned(place(folder))).collect()
+}
+
+/// Sleeps while the word has this value, at most this long.
+fn wait_while(word: &AtomicU32, value: u32, patience: Option<Duration>) {
+    let patience = patience
+        .map(|time| libc::timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() });
+    let patience = patience.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the word and the time outlive the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, patience) };
+}
+
+/// Wakes who sleeps on a word that has changed.
+fn wake(word: &AtomicU32) {
+    // SAFETY: the word outlives the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
 }
 
 fn last_errno() -> i32 {

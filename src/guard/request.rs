@@ -1,18 +1,20 @@
 //! The command that a guard receives from the host, and its start.
 //!
-//! Invariants: the host gets the report that the command begins before the shell's process is made. Until then, an order
-//! that would end a shell at its very beginning has the same result without one.
+//! Invariants: before the shell's process is made, the host has ordered to begin, or gets the report that the command
+//! begins. Until then, an order that would end a shell at its very beginning has the same result without one.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rexec_sh::protocol::environment;
 use rexec_sh::protocol::wire::{AtStart, Decoded, FromShim, RunRequest};
 
 use super::baseline::Baseline;
+use super::condition::SleepCount;
 use super::control::{self, GuardReport, RunPlan, StartStage};
 use super::launch::{Descriptors, Launch, ShellPlace};
 use super::saved_terminal::SavedTerminal;
@@ -90,12 +92,13 @@ pub(super) fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Optio
 }
 
 impl ReceivedRun {
-    /// Reports that the command begins, then starts its shell.
+    /// Reports that the command is ready to begin, waits for the order, then starts its shell.
     pub(super) fn start(
         self,
         control: &OwnedFd,
         slave: &OwnedFd,
         baseline: &Baseline,
+        sleeps: &mut SleepCount,
     ) -> Result<StartedRun, NotStarted> {
         let failed = |stage, errno| GuardReport::Failed { stage, errno };
         let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame[control::PLAN_BYTES..]) else {
@@ -112,13 +115,12 @@ impl ReceivedRun {
         });
         let baseline = raised.as_ref().unwrap_or(baseline);
         let mut launch = prepare(&run, self.plan, &descriptors, baseline, control, slave);
-        let mut early = EarlyOrders { control, bytes: self.rest, kept: Vec::new() };
+        let mut early = EarlyOrders { control, bytes: self.rest, kept: Vec::new(), may_begin: false };
         early.take(&run)?;
         let own_input = descriptors.stdin.as_ref().and_then(standard_input::pipe_number);
         let late_input = self.plan.has(control::PLAN_UNLESS_FED).then(|| descriptors.stdin.take()).flatten();
         let input = late_input.as_ref().map_or(Unread::Nothing, standard_input::unread);
         let is_detached = self.plan.has(control::PLAN_DETACHED) || input == Unread::Something;
-        let mut begun = GuardReport::Begun.encode().to_vec();
         if is_detached {
             // Its SIGHUP is for the guard's own group, which ignores it.
             pty::give_up(slave);
@@ -126,10 +128,15 @@ impl ReceivedRun {
                 // The shell's process group is then orphaned, as its caller's is.
                 launch.begin_at(ShellPlace::OwnSession);
             }
-            begun.extend(GuardReport::Detached.encode());
         }
-        sys::write(control, &begun).map_err(|_| NotStarted::HostGone)?;
-        let shell = launch_patiently(&launch, &run, &mut early)?;
+        let tell = |report: GuardReport| sys::write(control, &report.encode()).map_err(|_| NotStarted::HostGone);
+        tell(GuardReport::Ready { is_detached })?;
+        sleeps.reasons += early.await_begin(&run)?;
+        if !early.may_begin {
+            tell(GuardReport::Begun)?;
+        }
+        let mut descriptors = Some(descriptors);
+        let shell = launch_patiently(&launch, &run, &mut early, &mut || drop(descriptors.take()))?;
         if self.plan.has(control::PLAN_FOREGROUND) {
             // A host that is gone shows at the next read of orders.
             let _ = sys::write(control, &GuardReport::InForeground.encode());
@@ -173,12 +180,17 @@ fn prepare<'a>(
     launch
 }
 
-/// Makes the shell's process. While the system has too many processes, it tries again for [`limits::FORK_TIMEOUT`].
+/// Makes the shell's process, which begins once `let_go` has closed the guard's copies. While the system has too many processes, it tries again for [`limits::FORK_TIMEOUT`].
 #[expect(clippy::disallowed_methods, reason = "a guard has nothing else to do yet")]
-fn launch_patiently(launch: &Launch<'_>, run: &RunRequest<'_>, early: &mut EarlyOrders<'_>) -> Result<Pid, NotStarted> {
+fn launch_patiently(
+    launch: &Launch<'_>,
+    run: &RunRequest<'_>,
+    early: &mut EarlyOrders<'_>,
+    let_go: &mut dyn FnMut(),
+) -> Result<Pid, NotStarted> {
     let until = Instant::now() + limits::FORK_TIMEOUT;
     loop {
-        match launch.start() {
+        match launch.start(let_go) {
             Ok(shell) => return Ok(shell),
             Err((StartStage::Fork, libc::EAGAIN | libc::ENOMEM)) if Instant::now() < until => {
                 std::thread::sleep(limits::START_RETRY);
@@ -196,9 +208,27 @@ struct EarlyOrders<'a> {
     bytes: Vec<u8>,
     /// For the shell, once it exists.
     kept: Vec<Order>,
+    /// The order to begin has come.
+    may_begin: bool,
 }
 
 impl EarlyOrders<'_> {
+    /// Waits for the order to begin. Returns how often it may have slept.
+    fn await_begin(&mut self, run: &RunRequest<'_>) -> Result<i64, NotStarted> {
+        let until = Instant::now() + limits::LET_GO_PATIENCE;
+        let mut sleeps = 0;
+        loop {
+            self.take(run)?;
+            let left = until.saturating_duration_since(Instant::now());
+            if self.may_begin || left.is_zero() {
+                return Ok(sleeps);
+            }
+            sleeps += 1;
+            let mut orders = [PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut orders, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+        }
+    }
+
     /// Takes the orders that have come. Fails when the host is gone, or when an order would end a shell that has just
     /// begun.
     fn take(&mut self, run: &RunRequest<'_>) -> Result<(), NotStarted> {
@@ -210,6 +240,10 @@ impl EarlyOrders<'_> {
                 Order::Signal(signal) => Some(signal),
                 _ => None,
             };
+            if order == Order::Begin {
+                self.may_begin = true;
+                continue;
+            }
             match signal.map(|signal| (signal, run.at_start(signal))) {
                 Some((signal, AtStart::Ends)) => {
                     let (exit, group) = (Exit::Signal(signal), ProcessGroup::new(0));

@@ -61,14 +61,19 @@ pub fn kill(pid: Pid, control: &OwnedFd) {
 /// other end of the control socket. If that end is open after the pidfd was opened, the pidfd refers to the guard.
 fn signal(pid: Pid, control: &OwnedFd, signal: Signal) {
     let process = Pidfd::open(pid);
-    let mut other_end = [PollFd::new(control.as_fd(), PollFlags::empty())];
-    let is_dead = poll(&mut other_end, PollTimeout::ZERO).is_ok_and(|count| count > 0);
     match process {
-        _ if is_dead => {}
+        _ if has_left(control) => {}
         Some(process) => process.send(signal),
         // There is no descriptor left. The guard lived a moment ago.
         None => drop(kill::process(pid, signal)),
     }
+}
+
+/// Whether the guard at the other end of its control socket is dead, or dying.
+#[must_use]
+pub fn has_left(control: &OwnedFd) -> bool {
+    let mut other_end = [PollFd::new(control.as_fd(), PollFlags::empty())];
+    poll(&mut other_end, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
 /// Forks a guard with a terminal of this size, ready for a command. The guard inherits the descriptors in `held`, as if
@@ -132,7 +137,7 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
         }
         let mut sleeps = SleepCount::begin();
         let plan = received.plan;
-        let started = match received.start(&control, &slave, &condition.baseline) {
+        let started = match received.start(&control, &slave, &condition.baseline, &mut sleeps) {
             Ok(started) => started,
             Err(NotStarted::HostGone) => return Ok(0),
             Err(NotStarted::Report(report)) => {

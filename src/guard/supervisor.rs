@@ -370,6 +370,8 @@ impl Supervisor {
             | Order::TakeForeground => self.obey_about_foreground(order),
             Order::BreakPipe => self.break_pipe(),
             Order::Look if self.shell.is_none() => self.look_for_filters(),
+            // It came late.
+            Order::Begin => {}
             Order::Look => self.look(),
             Order::Resume { foreground } => {
                 if self.shell.is_some() && self.relayed.is_some() {

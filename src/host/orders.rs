@@ -1,7 +1,8 @@
 //! The orders to a guard, and what the guard owes the host for them, until when.
 //!
 //! ```text
-//! RUN  ─▶ owes Begun   ── in time ─▶ nothing     ── late ─▶ it is killed; nothing ran, another guard gets the command
+//! RUN  ─▶ owes Ready, then Begun unless it is told to begin
+//!                      ── in time ─▶ nothing     ── late ─▶ it is killed; nothing ran, another guard gets the command
 //! Kill ─▶ owes Hunting ── in time ─▶ owes its end ─ late ─▶ it is killed; the host hunts what was below it
 //! ```
 //!
@@ -20,7 +21,7 @@ use rexec_sh::protocol::process::Signal;
 /// What a guard owes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owed {
-    /// The report that it begins.
+    /// The report that it is ready to begin, and then that it begins, unless it is told to.
     Begun,
     /// The report that it is killing the command's tree.
     Hunting,
@@ -48,6 +49,17 @@ pub(super) enum Step {
     Bury,
 }
 
+/// How far a guard has come with its command. It begins when it is told to, or says that it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Nothing is known of it.
+    Receives,
+    /// It has the whole command and is ready to begin, with the guard's terminal or without one.
+    IsReady { is_detached: bool },
+    /// It has begun, or may have.
+    HasBegun,
+}
+
 /// The orders to one guard.
 #[derive(Debug)]
 pub(super) struct Orders {
@@ -55,7 +67,7 @@ pub(super) struct Orders {
     pub(super) out: Outlet,
     /// Signals that it got before it began.
     early: Vec<Signal>,
-    has_begun: bool,
+    progress: Progress,
     killed_at: Option<Instant>,
     debt: Option<Debt>,
 }
@@ -65,14 +77,15 @@ impl Orders {
     pub(super) fn new(attempt: u32, now: Instant) -> Self {
         let patience = limits::START_PATIENCE * 2_u32.saturating_pow(attempt.min(8));
         let debt = Debt { owed: Owed::Begun, due: now + patience, wake_at: now + limits::WAKE_EVERY };
-        Self { out: Outlet::default(), early: Vec::new(), has_begun: false, killed_at: None, debt: Some(debt) }
+        let (out, progress) = (Outlet::default(), Progress::Receives);
+        Self { out, early: Vec::new(), progress, killed_at: None, debt: Some(debt) }
     }
 
     /// Queues an order.
     pub(super) fn give(&mut self, order: Order, now: Instant) {
         self.out.buffer().extend_from_slice(&control::encode_order(order));
         match order {
-            Order::Signal(signal) if !self.has_begun => self.early.push(signal),
+            Order::Signal(signal) if !self.has_begun() => self.early.push(signal),
             Order::Kill if self.killed_at.is_none() => {
                 self.killed_at = Some(now);
                 self.owe(Owed::Hunting, now + limits::ORDER_PATIENCE, now);
@@ -85,9 +98,26 @@ impl Orders {
         self.debt = Some(Debt { owed, due, wake_at: now + limits::WAKE_EVERY });
     }
 
-    /// The guard has begun, or has reported something that implies it.
+    /// The guard has the whole command and waits to be told to begin.
+    pub(super) fn on_ready(&mut self, is_detached: bool) {
+        if self.progress == Progress::Receives {
+            self.progress = Progress::IsReady { is_detached };
+        }
+    }
+
+    /// Whether the guard waits to be told to begin.
+    pub(super) fn is_awaited(&self) -> bool {
+        matches!(self.progress, Progress::IsReady { .. })
+    }
+
+    /// Whether the guard said, when it was ready, that its command gets no controlling terminal.
+    pub(super) fn is_detached(&self) -> bool {
+        self.progress == Progress::IsReady { is_detached: true }
+    }
+
+    /// The guard was told to begin, or has begun, or has reported something that implies it.
     pub(super) fn on_begun(&mut self) {
-        self.has_begun = true;
+        self.progress = Progress::HasBegun;
         self.early.clear();
         self.debt = self.debt.filter(|debt| debt.owed != Owed::Begun);
     }
@@ -105,9 +135,9 @@ impl Orders {
         self.debt = self.debt.filter(|debt| debt.owed == Owed::Death);
     }
 
-    /// Whether the guard has reported that it began.
+    /// Whether the guard may have begun.
     pub(super) fn has_begun(&self) -> bool {
-        self.has_begun
+        self.progress == Progress::HasBegun
     }
 
     /// The signals for the guard that gets the command instead.
@@ -128,7 +158,7 @@ impl Orders {
                 self.debt = None;
                 return Some(Step::Bury);
             }
-            let patience = if self.has_begun || self.killed_at.is_some() {
+            let patience = if self.has_begun() || self.killed_at.is_some() {
                 limits::DEATH_PATIENCE
             } else {
                 limits::START_PATIENCE
@@ -184,8 +214,11 @@ mod tests {
     fn a_guard_that_does_not_begin_is_killed_and_the_next_one_has_longer() {
         let now = Instant::now();
         let (first, third) = (limits::START_PATIENCE, limits::START_PATIENCE * 4);
-        for (attempt, patience) in [(0, first), (2, third)] {
+        for (attempt, patience, is_ready) in [(0, first, false), (2, third, false), (0, first, true)] {
             let mut orders = Orders::new(attempt, now);
+            if is_ready {
+                orders.on_ready(false);
+            }
             orders.give(Order::Signal(Signal::new(10)), now);
             let wakes = (limits::WAKE_EVERY, Step::Wake);
             let steps = [wakes, (patience, Step::Kill), (patience + limits::START_PATIENCE, Step::Bury)];

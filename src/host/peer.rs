@@ -145,6 +145,11 @@ impl Peer {
         matches!(self.protocol, Protocol::Shim(_))
     }
 
+    /// Whether it is a shim that says when it has let go of what its command may let go of.
+    pub(super) fn lets_go(&self) -> bool {
+        matches!(&self.protocol, Protocol::Shim(shim) if shim.lets_go())
+    }
+
     /// Whether it speaks JSON-RPC.
     pub(super) fn is_rpc(&self) -> bool {
         matches!(self.protocol, Protocol::Rpc(_))
@@ -347,10 +352,24 @@ impl Peer {
         Some(shim.received())
     }
 
+    /// Tells a shim at once that the host will not refuse its command any more, so that the shim lets go of what the command
+    /// may let go of before that begins.
+    pub(super) fn accept(&mut self) {
+        if self.lets_go() {
+            wire::encode_accepted(self.out.buffer());
+            // One that is gone is noticed by its event.
+            self.send();
+        }
+    }
+
     /// Queues what the peer is told in its place in the output, once it has read all output before.
     pub(super) fn tell_in_place(&mut self, engine: &Engine) {
         if self.cursor.is_some_and(|cursor| engine.next(cursor).is_none()) {
-            self.told_in_place.drain(..).for_each(|event| event.encode(self.out.buffer()));
+            for event in self.told_in_place.drain(..) {
+                // What is held of the output comes before its end.
+                self.protocol.release(self.out.buffer());
+                event.encode(self.out.buffer());
+            }
         }
     }
 

@@ -330,6 +330,13 @@ impl Peers {
         }
     }
 
+    /// No process of the command can write to this output of a shim's any more.
+    pub(super) fn end_output(&mut self, id: PeerId, stream: wire::CallerStream) {
+        if self.all.get(&id).is_some_and(Peer::is_shim) {
+            self.tell_in_place(id, RelayEvent::OutputEnded(stream));
+        }
+    }
+
     /// A run whose terminal its caller's shim relays has begun: the shim may attach.
     pub(super) fn attach_terminal(&mut self, id: PeerId) {
         self.tell(id, wire::encode_attach);
@@ -340,7 +347,7 @@ impl Peers {
         self.tell(id, |out| wire::encode_taken(bytes, out));
     }
 
-    /// Tells a shim that relays its terminal something, after the output that came before.
+    /// Tells a shim something, after the output that came before.
     pub(super) fn tell_in_place(&mut self, id: PeerId, event: RelayEvent) {
         if let Some(peer) = self.all.get_mut(&id) {
             peer.told_in_place.push(event);

@@ -205,6 +205,11 @@ impl Host {
                     self.runs.on_output_closed(job, stream, &mut self.turn, &mut self.engine);
                 }
             }
+            PeerRequest::HasLetGo => {
+                if let Some(job) = job {
+                    self.runs.on_shim_let_go(job, &mut self.turn, &mut self.engine, &mut self.peers);
+                }
+            }
             PeerRequest::Abort => {
                 if let Some(job) = job {
                     self.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, self.turn.now);

@@ -42,6 +42,8 @@ pub(super) struct ActiveRun {
     /// What its request holds of the bytes for all requests, until its guard has all of it.
     pub(super) request: Option<Share>,
     pub(super) accepted: Instant,
+    /// Its shim has not said yet that it has let go of what the command may let go of.
+    pub(super) is_held_by_shim: bool,
     pub(super) guard: Option<GuardLink>,
     /// How many guards got it before.
     pub(super) attempts: u32,
@@ -233,6 +235,7 @@ impl ActiveRun {
             description,
             request: Some(request),
             accepted,
+            is_held_by_shim: false,
             guard: None,
             attempts: 0,
             again: None,
@@ -293,6 +296,15 @@ impl ActiveRun {
     /// guard may get it.
     pub(super) fn is_unbegun(&self) -> bool {
         self.guard.as_ref().map_or(self.again.is_some(), |link| !link.orders.has_begun())
+    }
+
+    /// Its guard was told to begin, or has begun: no other one gets the command.
+    pub(super) fn on_begun(&mut self) {
+        if let Some(link) = &mut self.guard {
+            link.orders.on_begun();
+            self.pending = None;
+            self.request = None;
+        }
     }
 
     /// Whether it has a terminal that stands for no caller's.

@@ -2,6 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `runs/begin.rs` | has guards begin with their commands |
 //! | `runs/streams.rs` | reads what commands write |
 //! | `runs/reports.rs` | takes the guards' reports, and notes what commands left running |
 //! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
@@ -18,6 +19,7 @@
 //! neither block nor die of it.
 
 mod answers;
+mod begin;
 mod input;
 mod keys;
 mod kills;
@@ -39,7 +41,7 @@ use stops::ShimsToContinue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use rexec_sh::protocol::wire::AtStart;
+use rexec_sh::protocol::wire::{AtStart, CallerStream};
 
 use super::peers::Peers;
 use super::prompt_policy::PromptPolicy;
@@ -85,6 +87,8 @@ pub(super) struct Runs {
     sought_holder: Option<Instant>,
     port_book: PortBook,
     to_continue: ShimsToContinue,
+    /// Outputs of commands that go on, and when their callers are told of the end, earliest first.
+    ended_outputs: VecDeque<(Instant, JobId, CallerStream)>,
     /// The processes that were there before the host.
     kin: Kin,
 }
@@ -107,6 +111,7 @@ impl Runs {
             sought_holder: None,
             port_book: PortBook::default(),
             to_continue: ShimsToContinue::default(),
+            ended_outputs: VecDeque::new(),
             kin: Kin::now(),
         }
     }
@@ -179,7 +184,8 @@ impl Runs {
         let timed = [&self.endings, &self.answers, &self.timeouts];
         let owing = self.owing.iter().filter_map(|job| self.all.get(job)?.owing_deadline());
         let timed = timed.into_iter().filter_map(|times| Some(times.first()?.0));
-        timed.chain(owing).chain(self.to_continue.deadline()).min()
+        let ended = self.ended_outputs.front().map(|(at, ..)| *at);
+        timed.chain(owing).chain(ended).chain(self.to_continue.deadline()).min()
     }
 
     /// Ends commands whose time limit is over.

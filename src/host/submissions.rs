@@ -10,6 +10,7 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 
 use super::Host;
 use super::notices::{BUSY, RELAYED};
+use super::peer::Peer;
 use super::peers::Peers;
 use super::project_sessions::is_in_use;
 use super::run::{ActiveRun, Description, PendingStart};
@@ -63,6 +64,7 @@ impl Host {
             let notice = if descriptors.is_empty() { &RELAYED } else { &BUSY };
             return self.fail(id, notice);
         }
+        peer.accept();
         self.callers.identify(&mut command, Some(peer));
         self.starts.add_groups(pid, &mut command, &mut self.screen);
         let descriptors = self.starts.add_environment(&mut command).map(|()| descriptors);
@@ -122,7 +124,9 @@ impl Host {
         self.record(job, &command, dir, None, secrets.as_ref());
         let description = Description { project, ..Description::of(&command, dir, secrets) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
-        self.runs.insert(job, ActiveRun::new(peer, pending, description, share, self.turn.now));
+        let is_held_by_shim = peer.and_then(|id| self.peers.get(id)).is_some_and(Peer::lets_go);
+        let run = ActiveRun::new(peer, pending, description, share, self.turn.now);
+        self.runs.insert(job, ActiveRun { is_held_by_shim, ..run });
         Some(job)
     }
 

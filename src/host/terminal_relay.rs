@@ -114,6 +114,8 @@ pub(super) enum RelayEvent {
     Stopped(Signal),
     /// The command does not ask for keys any more.
     TerminalReturned,
+    /// No process of the command can write to this output any more.
+    OutputEnded(wire::CallerStream),
 }
 
 impl RelayEvent {
@@ -122,6 +124,7 @@ impl RelayEvent {
         match self {
             Self::Stopped(signal) => wire::encode_stopped(signal, out),
             Self::TerminalReturned => wire::encode_return(out),
+            Self::OutputEnded(stream) => wire::encode_output_ended(stream, out),
         }
     }
 }

@@ -11,6 +11,7 @@ mod exits;
 mod filters;
 mod inherited;
 mod language;
+mod let_go;
 mod probes;
 mod processes;
 mod prompters;

@@ -13,6 +13,7 @@
 //! | what you changed | topic |
 //! | --- | --- |
 //! | how a command is started: arguments, environment, limits, descriptors | `conformance` |
+//! | what a command lets go of: its directory, descriptors, outputs | `conformance::let_go` |
 //! | what 500 everyday commands print and leave behind | `conformance::everyday` |
 //! | `rexec run`: how agents find the shell, and that their commands cannot tell | `agents` |
 //! | prompts: programs that read the terminal while nobody answers | `conformance::prompts`, `conformance::stops` |

@@ -292,26 +292,31 @@ const RECORDED_REQUEST: &str = "\
     00000000000400000074657374080000002f62696e2f736800030000001c0000007368002d63006563686f20222456414c55\
     45223b2065786974203700010000000b00000056414c55453d6b65707400";
 
+/// It is asked for nothing that it cannot do, and not waited for.
 #[test]
-fn a_shim_of_the_version_before_is_served() {
+fn a_shim_of_a_version_before_is_served() {
     use std::os::fd::AsRawFd;
     let host = Host::start();
     let request: Vec<u8> = (0..RECORDED_REQUEST.len())
         .step_by(2)
         .map(|at| u8::from_str_radix(&RECORDED_REQUEST[at..at + 2], 16).expect("two digits"))
         .collect();
-    let mut socket = UnixStream::connect(host.socket()).expect("a host");
-    let here = crate::support::call::dir(host.home.path());
-    let (bytes, fds) = ([IoSlice::new(&request)], [here.as_raw_fd()]);
-    sendmsg::<()>(socket.as_raw_fd(), &bytes, &[ControlMessage::ScmRights(&fds)], MsgFlags::empty(), None)
-        .expect("it takes all");
-    socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
-    let mut answer = Vec::new();
-    socket.read_to_end(&mut answer).expect("an answer and the end");
-    let (greeting, frames) = answer.split_at(wire::HELLO_BYTES);
-    // What that shim checks of a greeting.
-    assert!(greeting[6] <= 3 && greeting[4] >= 3, "{greeting:?}");
-    assert_eq!(frames, b"\x11\x05\0\0\0kept\n\x14\x02\0\0\0\0\x07", "{}", host.console_text());
+    for version in wire::VERSION_MIN..wire::VERSION_THAT_LETS_GO {
+        let hello = Hello { newest: version, oldest: 3 }.encode();
+        let request = [&hello, &request[wire::HELLO_BYTES..]].concat();
+        let mut socket = UnixStream::connect(host.socket()).expect("a host");
+        let here = crate::support::call::dir(host.home.path());
+        let (bytes, fds) = ([IoSlice::new(&request)], [here.as_raw_fd()]);
+        sendmsg::<()>(socket.as_raw_fd(), &bytes, &[ControlMessage::ScmRights(&fds)], MsgFlags::empty(), None)
+            .expect("it takes all");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer).expect("an answer and the end");
+        let (greeting, frames) = answer.split_at(wire::HELLO_BYTES);
+        // What that shim checks of a greeting.
+        assert!(greeting[6] <= 3 && greeting[4] >= 3, "{greeting:?}");
+        assert_eq!(frames, b"\x11\x05\0\0\0kept\n\x14\x02\0\0\0\0\x07", "{version}: {}", host.console_text());
+    }
 }
 
 #[test]

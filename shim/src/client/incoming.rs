@@ -73,6 +73,8 @@ impl Client {
             FromHost::Refuse if self.aborting.is_some() => self.ending = Some(self.end_of(ABORTED)),
             FromHost::Refuse => self.ending = Some(ClientEnd::Refused(self.came)),
             FromHost::Heard => self.unheard = None,
+            FromHost::Accepted => self.let_go(),
+            FromHost::OutputEnded(stream) => self.end_output(stream),
             FromHost::Attach => self.attach(),
             FromHost::Taken(bytes) => self.on_taken(bytes),
             FromHost::Stopped(signal) => self.on_command_stopped(signal),
@@ -133,6 +135,17 @@ impl Client {
             let reason = error.desc();
             let problem = format_args!("the command's output cannot be written: {reason}");
             notice::tell(&Notice::without_hint(OWN_FAILURE, problem));
+        }
+    }
+
+    /// Lets go of an output that no process of the command can write to, so that its reader gets the end of file.
+    fn end_output(&mut self, stream: CallerStream) {
+        if self.terminal.as_ref().is_some_and(|terminal| terminal.output() == stream) {
+            return;
+        }
+        self.outputs[index(stream)].end();
+        if stream == CallerStream::Out && self.is_one_output {
+            self.outputs[index(CallerStream::Err)].end();
         }
     }
 

@@ -5,8 +5,8 @@
 //! number here), the payload. Command, directory and environment are bytes and never assumed to be UTF-8.
 //!
 //! ```text
-//! shim ▶ host   HELLO (RUN(+descriptors)  SIGNAL*  CLOSED*  (KEYS | SIZE | RESUME | HANGUP)*  ABORT? | LEFT | INTERACTIVE)
-//! host ▶ shim   HELLO ATTACH? (OUT | ERR | NOTE | HEARD | TAKEN | STOPPED | MODES | RETURN)* (EXIT | FAIL | REFUSE)
+//! shim ▶ host   HELLO (RUN(+descriptors)  LET_GO?  SIGNAL*  CLOSED*  (KEYS | SIZE | RESUME | HANGUP)*  ABORT? | LEFT | INTERACTIVE)
+//! host ▶ shim   HELLO ACCEPTED? ATTACH? (OUT | ERR | NOTE | HEARD | OUTPUT_ENDED | TAKEN | STOPPED | MODES | RETURN)* (EXIT | FAIL | REFUSE)
 //! ```
 //!
 //! Invariants: nothing here allocates by a length field (the caller's buffer grows with the bytes that arrived);
@@ -33,7 +33,9 @@ pub use run::{AtStart, RunRequest, add_cgroups, add_variable, encode_run};
 pub const MAGIC: [u8; 4] = *b"RXEC";
 /// The version this build speaks. From version 4 on, a reader skips optional attributes of a RUN frame that it does not
 /// know. A shim sends its RUN before it has heard its host, so it may send a new one once [`VERSION_MIN`] is 4.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = VERSION_THAT_LETS_GO;
+/// The first version whose shims answer ACCEPTED with LET_GO.
+pub const VERSION_THAT_LETS_GO: u16 = 5;
 /// The oldest version this build still understands: that of the release before this one. An agent keeps the shim that it
 /// found at its start while a person replaces the host, and the reverse.
 pub const VERSION_MIN: u16 = 3;

@@ -179,6 +179,15 @@ pub(crate) fn close(number: RawFd) {
     unsafe { libc::close(number) };
 }
 
+/// Replaces a descriptor that nothing here owns by `/dev/null`, so that no later one gets its number.
+pub(crate) fn let_go(number: RawFd) {
+    match super::open(c"/dev/null", libc::O_RDWR) {
+        // SAFETY: the call takes numbers. Nothing here owns the number.
+        Ok(null) => _ = unsafe { libc::dup3(null.as_raw_fd(), number, libc::O_CLOEXEC) },
+        Err(_) => close(number),
+    }
+}
+
 /// Closes every descriptor of this process. Where close_range(2) is missing or denied, those below a usual bound.
 pub(crate) fn close_all() {
     const USUAL_MAX: RawFd = 1024;

@@ -144,6 +144,7 @@ pub(crate) enum Said {
     Size(u16, u16),
     Resume(bool),
     Hangup,
+    LetGo,
 }
 
 /// The shim, as the host sees it.
@@ -213,6 +214,7 @@ impl Peer {
                 Decoded::Item(FromShim::Size(rows, cols), taken) => (Said::Size(rows, cols), taken),
                 Decoded::Item(FromShim::Resume { foreground }, taken) => (Said::Resume(foreground), taken),
                 Decoded::Item(FromShim::Hangup, taken) => (Said::Hangup, taken),
+                Decoded::Item(FromShim::LetGo, taken) => (Said::LetGo, taken),
                 Decoded::Item(FromShim::Run(_) | FromShim::Left { .. } | FromShim::Interactive { .. }, _) => {
                     panic!("a second request")
                 }

@@ -12,7 +12,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rexec_sh::protocol::process::{self, Exit};
-use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, encode_exit, encode_output};
+use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, encode_accepted, encode_exit, encode_output};
 
 /// More than any pipe or socket between shim and reader holds.
 const PLENTY: usize = 5_000_000;
@@ -376,4 +376,30 @@ fn an_ignored_hangup_outlives_the_parent() {
     go.send(()).unwrap();
     assert_eq!(host.join().unwrap(), []);
     assert_eq!(std::fs::read(place.dir.join("file")).unwrap(), b"done");
+}
+
+/// The real shell would be the only one that holds them.
+#[test]
+fn what_the_command_may_let_go_of_is_let_go_of_once_the_host_accepts_it() {
+    let place = Place::new();
+    let (tell, accepted) = mpsc::channel();
+    let (let_go, go_on) = mpsc::channel::<()>();
+    let host = place.host(move |mut peer| {
+        peer.request();
+        peer.say(&frames(encode_accepted));
+        tell.send(peer.hear()).unwrap();
+        go_on.recv().unwrap();
+        peer.say(&exit(0));
+    });
+    let mut child = place.real_shell("exec 7</etc/passwd; exec \"$0\" -c x").spawn().unwrap();
+    assert_eq!(accepted.recv().unwrap(), Some(Said::LetGo));
+    let process = std::path::PathBuf::from(format!("/proc/{}", child.id()));
+    assert_eq!(std::fs::read_link(process.join("cwd")).unwrap(), std::path::Path::new("/"));
+    let held =
+        std::fs::read_dir(process.join("fd")).unwrap().filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok());
+    let held: Vec<_> = held.filter(|path| path.ends_with("passwd") || path.is_dir()).collect();
+    assert!(held.is_empty(), "{held:?}");
+    let_go.send(()).unwrap();
+    assert!(child.wait().unwrap().success());
+    host.join().unwrap();
 }

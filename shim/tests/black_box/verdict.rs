@@ -159,7 +159,8 @@ fn a_host_of_another_version_is_named_with_both_versions() {
     });
     let (code, stdout, stderr) = outcome(&place.bash("true").output().unwrap());
     assert_eq!((code, stdout.as_str()), (Some(125), ""));
-    assert!(stderr.starts_with("rexec: rexec-sh speaks protocol 3 to 4 and rexec-host 8 to 9,"), "{stderr}");
+    let told = format!("rexec: rexec-sh speaks protocol {} and rexec-host 8 to 9,", Hello::OURS.versions());
+    assert!(stderr.starts_with(&told), "{stderr}");
     host.join().unwrap();
 }
 

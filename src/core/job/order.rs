@@ -39,6 +39,9 @@ pub enum Order {
     HangUp,
     /// Send SIGPIPE to the processes in the shell's group, because their output has no reader any more.
     BreakPipe,
+    /// Begin: nobody but the guard holds what the command may let go of. The host gives it once the guard is ready, and then
+    /// no other guard gets the command.
+    Begin,
     /// Look through the silent command's tree for processes that are stopped at the terminal. Once the shell has ended, look
     /// for filters instead: processes that still work on what the shell has fed them.
     Look,

@@ -37,6 +37,11 @@ impl CallerStreams {
         self.each(out, |filter, out| filter.tick(now, out));
     }
 
+    /// Releases everything that is held back.
+    pub(super) fn release(&mut self, out: &mut Vec<u8>) {
+        self.each(out, OutputFilter::release);
+    }
+
     /// Takes the first bytes of `bytes`; returns how many. It stops early where few bytes have become many.
     pub(super) fn push(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         let to = match stream {

@@ -70,20 +70,12 @@ impl Runs {
 
     fn on_report(&mut self, job: JobId, report: GuardReport, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
         let Some(run) = self.get_mut(job) else { return };
-        if let Some(link) = &mut run.guard {
-            link.orders.on_begun();
-            run.pending = None;
-            run.request = None;
+        if !matches!(report, GuardReport::Ready { .. } | GuardReport::Begun) {
+            run.on_begun();
         }
         match report {
-            GuardReport::Begun => {
-                if let Some(peer) = run.peer.filter(|_| run.relay.is_some()) {
-                    peers.attach_terminal(peer);
-                }
-                self.close_unread(job, turn, engine);
-                self.pause_begun(job, turn.now);
-            }
-            GuardReport::Detached => self.lose_terminal(job, turn, engine),
+            GuardReport::Ready { is_detached } => self.on_ready(job, is_detached, turn, engine, peers),
+            GuardReport::Begun => self.begin(job, None, turn, engine, peers),
             GuardReport::Fed => run.lock_terminal(),
             GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
             GuardReport::Failed { stage, errno } => {
@@ -144,6 +136,7 @@ impl Runs {
     }
 
     fn on_exited(&mut self, job: JobId, exit: Exit, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+        self.ended_outputs.retain(|(_, other, _)| *other != job);
         // One that was killed while it was stopped has left its shim stopped.
         self.on_shell_continued(job, peers, turn.now);
         let is_stopping = engine.job(job).is_none_or(Job::is_stopping);

@@ -1,11 +1,14 @@
 //! Reads what commands write, and closes the streams that have ended or have no reader any more.
 
+use std::time::Instant;
+
 use rexec_sh::protocol::wire;
 
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Stream;
 use crate::core::job::Job;
+use crate::host::peers::Peers;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use crate::io::port::{Port, ReadOutcome};
@@ -68,8 +71,11 @@ impl Runs {
             if stream == Stream::Tty {
                 self.note_last_modes(job);
             }
-            if let Some(port) = self.get_mut(job).and_then(|run| run.streams[stream as usize].take()) {
-                turn.close_later(port);
+            let Some(run) = self.get_mut(job) else { return };
+            run.streams[stream as usize].take().into_iter().for_each(|port| turn.close_later(port));
+            let goes_on = run.guard.as_ref().is_some_and(|link| !link.shell_is_over);
+            if let Some(output) = caller_stream(stream).filter(|_| goes_on) {
+                self.ended_outputs.push_back((turn.now + limits::OUTPUT_ENDED_AFTER, job, output));
             }
             engine.on_hangup(job, stream);
         }
@@ -103,6 +109,14 @@ impl Runs {
         }
         if stream == Stream::Tty && self.get_mut(job).is_some_and(|run| run.broken_pipe.on_output(turn.now)) {
             engine.on_broken_pipe(job);
+        }
+    }
+
+    /// Tells callers of outputs that have ended before their commands.
+    pub(in crate::host) fn tick_ended_outputs(&mut self, peers: &mut Peers, now: Instant) {
+        while let Some(&(_, job, output)) = self.ended_outputs.front().filter(|(at, ..)| *at <= now) {
+            self.ended_outputs.pop_front();
+            self.get(job).and_then(|run| run.peer).into_iter().for_each(|peer| peers.end_output(peer, output));
         }
     }
 
@@ -156,5 +170,14 @@ impl Runs {
                 turn.queue(port.token());
             }
         }
+    }
+}
+
+/// The caller's stream that a pipe of the command stands for.
+fn caller_stream(stream: Stream) -> Option<wire::CallerStream> {
+    match stream {
+        Stream::Tty => None,
+        Stream::Out => Some(wire::CallerStream::Out),
+        Stream::Err => Some(wire::CallerStream::Err),
     }
 }

@@ -2,7 +2,9 @@
 //! used again.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -12,14 +14,19 @@ use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rexec_host::limits::LET_GO_PATIENCE;
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::wire::{CallerStream, encode_exit, encode_let_go, encode_output};
 use serde_json::json;
+
+use super::peers::{connect, request, send};
 
 use crate::support::call::{Calling, Target};
 use crate::support::crowd::{Gate, WAIT_AT_GATE, quiet};
 use crate::support::dice::Dice;
 use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
 use crate::support::own_process::alone;
-use crate::support::procs::Process;
+use crate::support::procs::{self, Process};
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -134,6 +141,44 @@ fn guards_that_are_killed_take_their_own_commands_only() {
     }
     let lost = || host.journal().of_type("end").filter(|end| end["error"] == "lost").count();
     assert!(waiting::until_true(PATIENCE, || lost() == struck.len()), "{} of {}", lost(), struck.len());
+}
+
+/// A guard that waits for its caller's shim has begun with nothing: another one gets the command, which runs once. A busy
+/// machine may be too slow for that, so one success is enough.
+#[test]
+fn a_command_whose_guard_is_killed_before_it_begins_goes_to_another() {
+    let host = Host::start();
+    assert!((0..10).any(|n| is_begun_again(&host, &host.home.join(&format!("ran-{n}")))), "no guard waited");
+}
+
+/// Kills the guard of a command whose shim, played here, still holds what the command may let go of. Returns whether it
+/// was in time.
+fn is_begun_again(host: &Host, ran: &Path) -> bool {
+    let mut stream = connect(host);
+    let place = File::open("/").expect("a directory");
+    let request = request(&format!("echo once >> {}; echo done", ran.display()), 0);
+    let sent = Instant::now();
+    send(&stream, &request, &[place.as_raw_fd(), place.as_raw_fd()]).expect("it takes bytes");
+    let is_waiting = |guard: &Process| guard.comm == "rexec-guard" && procs::is_polling(guard.pid);
+    let waiting = || procs::children(host.pid()).into_iter().find(is_waiting);
+    let Some(guard) = waiting::until(LET_GO_PATIENCE, waiting) else { return false };
+    guard.signal(Signal::SIGKILL);
+    let is_in_time = sent.elapsed() < LET_GO_PATIENCE;
+    assert!(waiting::until_true(PATIENCE, || !guard.is_alive()));
+    let mut let_go = Vec::new();
+    encode_let_go(&mut let_go);
+    _ = stream.write_all(&let_go);
+    let mut told = Vec::new();
+    stream.read_to_end(&mut told).expect("an answer");
+    if is_in_time {
+        let (mut done, mut exit) = (Vec::new(), Vec::new());
+        encode_output(CallerStream::Out, b"done\n", &mut done);
+        encode_exit(Exit::Code(0), &mut exit);
+        let has = |frame: &[u8]| told.windows(frame.len()).any(|bytes| bytes == frame);
+        assert!(has(&done) && told.ends_with(&exit), "{}", told.escape_ascii());
+        assert_eq!(fs::read_to_string(ran).expect("it ran"), "once\n");
+    }
+    is_in_time
 }
 
 /// Guards in reserve are made again, and a command whose guard has just died gets another.

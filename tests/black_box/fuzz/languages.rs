@@ -59,7 +59,11 @@ fn check(asked: &PeerRequest, sent: usize) {
         PeerRequest::Send(request) => assert!(request.text.len() <= 3 * sent),
         PeerRequest::Attach(_) => {}
         PeerRequest::Rpc(call) => assert!(call.is_broken || call.id.is_some() || call.method.is_ok() || sent > 0),
-        PeerRequest::Terminal(_) | PeerRequest::Abort | PeerRequest::OutputClosed(_) | PeerRequest::Supervise(_) => {}
+        PeerRequest::Terminal(_)
+        | PeerRequest::HasLetGo
+        | PeerRequest::Abort
+        | PeerRequest::OutputClosed(_)
+        | PeerRequest::Supervise(_) => {}
     }
 }
 
@@ -135,6 +139,8 @@ fn again(frame: &FromHost<'_>) -> Vec<u8> {
         FromHost::Fail { code, text } => wire::encode_fail(*code, text, &mut out),
         FromHost::Refuse => wire::encode_refuse(&mut out),
         FromHost::Heard => wire::encode_heard(&mut out),
+        FromHost::Accepted => wire::encode_accepted(&mut out),
+        FromHost::OutputEnded(stream) => wire::encode_output_ended(*stream, &mut out),
         FromHost::Attach => wire::encode_attach(&mut out),
         FromHost::Taken(bytes) => wire::encode_taken(*bytes, &mut out),
         FromHost::Stopped(signal) => wire::encode_stopped(*signal, &mut out),

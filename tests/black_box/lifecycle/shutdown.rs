@@ -249,14 +249,19 @@ fn nothing_of_a_killed_hosts_runs_is_left() {
     let host = Host::start();
     // Without the busy one, which would only slow everybody else down.
     let scripts = SCRIPTS.iter().filter(|script| !script.contains("yes")).cycle().take(waiting::size(30, 100));
-    let mut callings = load(&host, scripts);
+    let mut callings = load(&host, scripts.clone());
     let (home, mut warden) = host.kill();
     assert!(warden.is_empty_within(PATIENCE), "left are {:#?}", warden.tree());
-    for calling in &mut callings {
+    for (calling, script) in callings.iter_mut().zip(scripts) {
         let seen = calling.finish(PATIENCE).expect("the shim ends");
         assert_eq!(seen.code(), 125, "{seen:?}");
         let text = seen.err();
-        assert!(text.starts_with("rexec: ") && text.lines().count() <= 2, "one sentence and a hint: {text}");
+        // The command may have given up the way to its caller.
+        let is_silent = text.is_empty() && script.contains("2>&-");
+        assert!(
+            is_silent || text.starts_with("rexec: ") && text.lines().count() <= 2,
+            "one sentence and a hint: {text}"
+        );
     }
     let next = Host::in_dir(home, PLAIN);
     let lost = || next.journal().of_type("lost").count() == callings.len();

@@ -31,6 +31,9 @@ const RETURN: u8 = 0x1b;
 const MODES: u8 = 0x1c;
 const SKIPPABLE: u8 = 0x80;
 const HEARD: u8 = 0x81;
+const ACCEPTED: u8 = 0x82;
+const OUTPUT_ENDED: u8 = 0x83;
+const LET_GO: u8 = 0x84;
 
 /// One of the caller's two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +67,8 @@ pub enum FromShim<'a> {
     Resume { foreground: bool },
     /// The caller's terminal has hung up.
     Hangup,
+    /// After ACCEPTED: the shim holds nothing any more that the command alone should hold.
+    LetGo,
 }
 
 /// A frame from the host.
@@ -93,6 +98,11 @@ pub enum FromHost<'a> {
     Refuse,
     /// The host has received a SIGNAL frame and passes the signal on.
     Heard,
+    /// The host will not refuse the command any more. The shim lets go of what the command alone should hold, and says so.
+    Accepted,
+    /// No process of the command can write to this stream any more, and all it wrote has been sent. If the caller's
+    /// descriptors 1 and 2 are one pipe, stream 1 stands for both.
+    OutputEnded(CallerStream),
 }
 
 fn put_frame(out: &mut Vec<u8>, kind: u8, parts: [&[u8]; 2]) {
@@ -112,6 +122,11 @@ pub fn encode_signal(signal: Signal, out: &mut Vec<u8>) {
 /// Appends an ABORT frame.
 pub fn encode_abort(out: &mut Vec<u8>) {
     put_frame(out, ABORT, [&[], &[]]);
+}
+
+/// Appends a LET_GO frame.
+pub fn encode_let_go(out: &mut Vec<u8>) {
+    put_frame(out, LET_GO, [&[], &[]]);
 }
 
 /// Appends a CLOSED frame.
@@ -239,6 +254,16 @@ pub fn encode_heard(out: &mut Vec<u8>) {
     put_frame(out, HEARD, [&[], &[]]);
 }
 
+/// Appends an ACCEPTED frame.
+pub fn encode_accepted(out: &mut Vec<u8>) {
+    put_frame(out, ACCEPTED, [&[], &[]]);
+}
+
+/// Appends an OUTPUT_ENDED frame.
+pub fn encode_output_ended(stream: CallerStream, out: &mut Vec<u8>) {
+    put_frame(out, OUTPUT_ENDED, [&[stream as u8 + 1], &[]]);
+}
+
 /// Appends a REFUSE frame.
 pub fn encode_refuse(out: &mut Vec<u8>) {
     put_frame(out, REFUSE, [&[], &[]]);
@@ -299,6 +324,7 @@ impl<'a> FromShim<'a> {
             (SIZE, &[a, b, c, d]) => Self::Size(u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d])),
             (RESUME, &[foreground @ 0..=1]) => Self::Resume { foreground: foreground == 1 },
             (HANGUP, &[]) => Self::Hangup,
+            (LET_GO, &[]) => Self::LetGo,
             (SIGNAL | ABORT | CLOSED | LEFT | INTERACTIVE | SIZE | RESUME | HANGUP, _) => return Err(WRONG_SIZE),
             _ => return Ok(None),
         }))
@@ -324,6 +350,9 @@ impl<'a> FromHost<'a> {
             (FAIL, [code, text @ ..]) => Self::Fail { code: *code, text },
             (REFUSE, &[]) => Self::Refuse,
             (HEARD, &[]) => Self::Heard,
+            (ACCEPTED, &[]) => Self::Accepted,
+            (OUTPUT_ENDED, &[1]) => Self::OutputEnded(CallerStream::Out),
+            (OUTPUT_ENDED, &[2]) => Self::OutputEnded(CallerStream::Err),
             (ATTACH, &[]) => Self::Attach,
             (TAKEN, &[a, b, c, d]) => Self::Taken(u32::from_le_bytes([a, b, c, d])),
             (STOPPED, &[signal @ 1..=64]) => Self::Stopped(Signal::new(signal)),

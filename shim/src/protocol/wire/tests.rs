@@ -88,6 +88,8 @@ fn host_frames() -> Vec<u8> {
     encode_output(CallerStream::Err, &[7; FRAME_BYTES_MAX + 1], &mut out);
     encode_note(b"note", &mut out);
     encode_heard(&mut out);
+    encode_accepted(&mut out);
+    encode_output_ended(CallerStream::Err, &mut out);
     encode_fail(125, b"why", &mut out);
     encode_refuse(&mut out);
     encode_exit(Exit::Signal(Signal::KILL), &mut out);
@@ -104,10 +106,10 @@ fn frames_of_the_host_come_back_in_order() {
         frames.push(frame);
     }
     assert_eq!(at, bytes.len());
-    assert_eq!(frames.len(), 9);
-    assert_eq!(frames[4], FromHost::Heard);
-    assert_eq!(frames[5], FromHost::Fail { code: 125, text: b"why" });
-    assert_eq!(frames[7], FromHost::Exit(Exit::Signal(Signal::KILL)));
+    assert_eq!(frames.len(), 11);
+    assert_eq!(frames[4..7], [FromHost::Heard, FromHost::Accepted, FromHost::OutputEnded(CallerStream::Err)]);
+    assert_eq!(frames[7], FromHost::Fail { code: 125, text: b"why" });
+    assert_eq!(frames[9], FromHost::Exit(Exit::Signal(Signal::KILL)));
     assert_eq!(Exit::Signal(Signal::KILL).code(), 137);
 }
 
@@ -116,6 +118,7 @@ fn every_truncation_is_incomplete_and_never_an_error() {
     let mut shim = sample();
     for frame in [
         encode_abort as fn(&mut Vec<u8>),
+        encode_let_go,
         |out| encode_signal(Signal::TERM, out),
         |out| {
             encode_closed(CallerStream::Err, out);

@@ -1,0 +1,82 @@
+//! Has guards begin with their commands.
+//!
+//! ```text
+//! guard:  has the whole command ─▶ Ready ─▶ waits ─▶ told in time ─────────────▶ makes the shell's process
+//!                                                └─▶ in vain, then says Begun ─▶
+//! ```
+//!
+//! While the host holds what the caller has sent, another guard can get the command; while it holds that, the command has
+//! not let go of it. So the host closes it at the last moment, when the guard is ready and the shim has let go of its own.
+//! Invariants: a guard that was neither told to begin nor said that it does has started nothing, and the command goes to
+//! another one when it dies; a guard that was told, or said so, may have started the shell, and no other one gets the
+//! command.
+
+use super::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::job::Order;
+use crate::guard::spawn;
+use crate::host::peers::Peers;
+use crate::host::run::GuardLink;
+use crate::host::turn::Turn;
+
+impl Runs {
+    /// A guard has the whole command and waits to be told to begin.
+    pub(super) fn on_ready(
+        &mut self,
+        job: JobId,
+        is_detached: bool,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+    ) {
+        self.link(job).into_iter().for_each(|link| link.orders.on_ready(is_detached));
+        self.let_begin(job, turn, engine, peers);
+    }
+
+    /// A shim has let go of what its command may let go of.
+    pub(in crate::host) fn on_shim_let_go(
+        &mut self,
+        job: JobId,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+    ) {
+        self.get_mut(job).into_iter().for_each(|run| run.is_held_by_shim = false);
+        self.let_begin(job, turn, engine, peers);
+    }
+
+    /// Lets the guard begin, once it is ready and the shim holds nothing that the command may let go of.
+    fn let_begin(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+        let Some(run) = self.get(job).filter(|run| !run.is_held_by_shim) else { return };
+        // One that died while it waited is noticed by reading, and the host still has what the next one needs.
+        let is_awaited = |link: &GuardLink| link.orders.is_awaited() && !spawn::has_left(link.control.fd());
+        if run.guard.as_ref().is_some_and(is_awaited) {
+            self.begin(job, Some(Order::Begin), turn, engine, peers);
+        }
+    }
+
+    /// The guard begins: it is told so with this order, or has said so itself.
+    pub(super) fn begin(
+        &mut self,
+        job: JobId,
+        order: Option<Order>,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+    ) {
+        let Some(run) = self.get_mut(job).filter(|run| run.is_unbegun()) else { return };
+        let is_detached = run.guard.as_ref().is_some_and(|link| link.orders.is_detached());
+        run.on_begun();
+        order.into_iter().for_each(|order| self.order(job, order, turn.now));
+        let Some(run) = self.get_mut(job) else { return };
+        if let Some(peer) = run.peer.filter(|_| run.relay.is_some()) {
+            peers.attach_terminal(peer);
+        }
+        if is_detached {
+            self.lose_terminal(job, turn, engine);
+        }
+        self.close_unread(job, turn, engine);
+        self.pause_begun(job, turn.now);
+        turn.touch(job);
+    }
+}
