@@ -14,6 +14,7 @@ mod job_control;
 mod let_go;
 mod line_ends;
 mod read_ahead;
+mod take_turns;
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -34,6 +35,7 @@ use crate::sys::{self, SignalSet, bit};
 use incoming::Chunk;
 pub(crate) use let_go::Held;
 use read_ahead::BlockedOutput;
+use take_turns::Turns;
 
 /// Size of the read buffer, bytes: one frame of the largest size. The C libraries map a block of this size, so only the
 /// touched pages take memory.
@@ -96,6 +98,7 @@ pub(crate) struct Client {
     greeted: bool,
     chunk: Option<Chunk>,
     blocked: BlockedOutput,
+    turns: Turns,
     /// How to end once the chunk is written.
     ending: Option<ClientEnd>,
     outgoing: Vec<u8>,
@@ -138,6 +141,7 @@ impl Client {
             greeted: false,
             chunk: None,
             blocked: BlockedOutput::default(),
+            turns: Turns::default(),
             ending: None,
             outgoing: Vec::new(),
             request: 0,

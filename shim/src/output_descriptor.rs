@@ -139,6 +139,15 @@ impl OutputDescriptor {
         self.is_closed && !self.has_ended
     }
 
+    /// Whether the reader has taken everything. A file or a terminal has.
+    pub(crate) fn is_taken(&self) -> bool {
+        match self.kind {
+            FileKind::Pipe => sys::queued(self.fd) == 0,
+            FileKind::Socket => sys::untaken(self.fd) == 0,
+            FileKind::Regular | FileKind::Character | FileKind::Other => true,
+        }
+    }
+
     /// Whether it has, or had, a reader that could close its end.
     pub(crate) fn is_piped(&self) -> bool {
         matches!(self.kind, FileKind::Pipe | FileKind::Socket)

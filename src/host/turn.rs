@@ -55,8 +55,9 @@ pub(super) struct Turn {
     /// The one buffer for everything that is read.
     pub(super) buffer: Box<[u8]>,
     sources: HashMap<Token, Source>,
-    /// Sources to visit in the next intake.
-    ready: BTreeSet<Token>,
+    /// Sources to visit in the next intake, in the order in which they were queued, and the same as a set.
+    ready: Vec<Token>,
+    queued: BTreeSet<Token>,
     /// Jobs whose readers have room again, or that may be over.
     dirty: BTreeSet<JobId>,
     /// Ports of streams that have ended, to be closed.
@@ -71,7 +72,8 @@ impl Turn {
             poller,
             buffer: vec![0; limits::READ_BUDGET_BYTES].into(),
             sources: HashMap::new(),
-            ready: BTreeSet::new(),
+            ready: Vec::new(),
+            queued: BTreeSet::new(),
             dirty: BTreeSet::new(),
             ended: Vec::new(),
         }
@@ -118,12 +120,20 @@ impl Turn {
 
     /// Has a source visited in the next intake.
     pub(super) fn queue(&mut self, token: Token) {
-        self.ready.insert(token);
+        if self.queued.insert(token) {
+            self.ready.push(token);
+        }
     }
 
-    /// The sources to visit, in the order of their registration.
-    pub(super) fn take_ready(&mut self) -> BTreeSet<Token> {
-        std::mem::take(&mut self.ready)
+    /// The sources to visit: terminals, then all others, each in the order in which they were queued. The kernel reports
+    /// them in the order in which they became ready, so the caller gets the streams of a command in the order in which it
+    /// wrote to them. What a terminal shows is late, because a thread of the kernel carries it: without its precedence the
+    /// echo of an answer would come behind the next question, which the command wrote to a pipe.
+    pub(super) fn take_ready(&mut self) -> Vec<Token> {
+        self.queued.clear();
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.sort_by_key(|token| !matches!(self.sources.get(token), Some(Source::Stream(_, Stream::Tty))));
+        ready
     }
 
     /// Has a job looked at in the next pump.
@@ -139,5 +149,29 @@ impl Turn {
     /// Whether something waits for no event.
     pub(super) fn has_work(&self) -> bool {
         !self.ready.is_empty() || !self.dirty.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn sources_are_visited_once_terminals_first_and_in_the_order_in_which_they_were_queued() {
+        let mut turn = Turn::new(Poller::new().expect("a poll"));
+        let pipes = [std::io::pipe(), std::io::pipe()].map(|pipe| pipe.expect("a pipe"));
+        let ends = pipes.iter().flat_map(|(reader, writer)| [reader.as_fd(), writer.as_fd()]);
+        let tokens: Vec<_> = ends.map(|end| turn.poller.register(&end).expect("room")).collect();
+        let [out, err, terminal, control] = tokens[..] else { panic!("four ends") };
+        for (token, stream) in [(out, Stream::Out), (err, Stream::Err), (terminal, Stream::Tty)] {
+            turn.name(token, Source::Stream(JobId(1), stream));
+        }
+        turn.name(control, Source::Control(JobId(1)));
+        [control, err, out, err, terminal].into_iter().for_each(|token| turn.queue(token));
+        assert_eq!(turn.take_ready(), [terminal, control, err, out]);
+        turn.queue(out);
+        assert_eq!(turn.take_ready(), [out]);
     }
 }

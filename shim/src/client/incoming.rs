@@ -103,6 +103,8 @@ impl Client {
 
     /// Writes the chunk. Returns `false` when its output takes no more at this moment.
     pub(super) fn write_chunk(&mut self) -> bool {
+        let Some(stream) = self.chunk.as_ref().map(|chunk| chunk.stream) else { return true };
+        self.take_turn(stream);
         let Some(chunk) = &mut self.chunk else { return true };
         let output = &mut self.outputs[index(chunk.stream)];
         while chunk.from < chunk.to && !output.is_closed() {

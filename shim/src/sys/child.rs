@@ -205,6 +205,14 @@ pub(crate) fn queued(fd: RawFd) -> usize {
     if result < 0 { 0 } else { usize::try_from(bytes).unwrap_or(0) }
 }
 
+/// Memory of what was sent to a socket and its reader has not taken, bytes.
+pub(crate) fn untaken(fd: RawFd) -> usize {
+    let mut bytes: c_int = 0;
+    // SAFETY: the kernel writes one int.
+    let result = unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &raw mut bytes) };
+    if result < 0 { 0 } else { usize::try_from(bytes).unwrap_or(0) }
+}
+
 /// How much a pipe takes, bytes. `None` when it does not tell.
 pub(crate) fn capacity(fd: RawFd) -> Option<usize> {
     // SAFETY: F_GETPIPE_SZ takes any descriptor.

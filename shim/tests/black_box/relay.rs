@@ -403,3 +403,38 @@ fn what_the_command_may_let_go_of_is_let_go_of_once_the_host_accepts_it() {
     assert!(child.wait().unwrap().success());
     host.join().unwrap();
 }
+
+/// Frames that come together, for a caller that reads both outputs by turns. It may be slow, so that some calls are wrong.
+#[test]
+fn a_reader_of_both_outputs_gets_them_in_order() {
+    let frames: Vec<u8> =
+        [(CallerStream::Out, b"1"), (CallerStream::Err, b"2"), (CallerStream::Out, b"3"), (CallerStream::Err, b"4")]
+            .into_iter()
+            .flat_map(|(stream, bytes)| output(stream, bytes))
+            .chain(exit(0))
+            .collect();
+    let is_in_order = || {
+        let place = Place::new();
+        let host = place.answering(frames.clone());
+        let mut child = place.bash("x").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut pipes: [Box<dyn Read>; 2] =
+            [Box::new(unwaiting(child.stdout.take().unwrap())), Box::new(unwaiting(child.stderr.take().unwrap()))];
+        let (mut seen, mut buffer) = (Vec::new(), [0; 16]);
+        while seen.len() < 4 {
+            for pipe in &mut pipes {
+                let read = pipe.read(&mut buffer).unwrap_or(0);
+                seen.extend_from_slice(&buffer[..read]);
+            }
+        }
+        child.wait().unwrap();
+        host.join().unwrap();
+        seen == b"1234"
+    };
+    assert_eq!((0..100).filter(|_| is_in_order()).take(20).count(), 20);
+}
+
+/// A pipe whose reads return at once.
+fn unwaiting<T: AsFd>(pipe: T) -> T {
+    fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    pipe
+}
