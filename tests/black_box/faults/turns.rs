@@ -29,7 +29,8 @@ fn order(journal: &Journal) -> Vec<(String, String)> {
 
 fn answer_all(streams: Vec<UnixStream>) {
     for stream in streams {
-        assert_eq!(answer(stream)["exit"], 127);
+        let told = answer(stream);
+        assert_eq!(told["exit"], 127, "{told}");
     }
 }
 
