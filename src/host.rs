@@ -305,7 +305,9 @@ impl Host {
                 Source::Stream(job, stream) => {
                     self.runs.flush_keys(job, turn, peers);
                     self.runs.flush_answer(job, engine);
-                    self.runs.visit_stream(job, stream, turn, engine);
+                    if !self.runs.waits_for_echo(job, stream, turn, engine) {
+                        self.runs.visit_stream(job, stream, turn, engine);
+                    }
                 }
             }
         }
@@ -327,6 +329,7 @@ impl Host {
         self.runs.tick_timeouts(engine, turn.now);
         self.runs.tick_stops(turn.now);
         self.runs.tick_ended_outputs(&mut self.peers, turn.now);
+        self.runs.tick_echoes(turn, engine);
         self.rpc.tick(turn);
         closer::tick(turn.now);
         self.door.tick(turn, &mut self.screen);

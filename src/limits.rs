@@ -127,6 +127,9 @@ pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
 /// From the end of a command's output until its caller is told. Most commands end with their outputs, and this saves them
 /// a frame; a reader of the output waits this long for its end of file.
 pub const OUTPUT_ENDED_AFTER: Duration = Duration::from_millis(20);
+/// From a line that a person typed until what the command writes to a pipe is read although the terminal has not shown the
+/// line yet. It shows it within microseconds, unless it is not let write or the machine is busy.
+pub const ECHO_PATIENCE: Duration = Duration::from_millis(50);
 /// When the shim of a continued shell is not stopped yet, it is looked at again after this; each time after twice the time
 /// before …
 pub const STOPPED_SHIM_LOOK: Duration = Duration::from_millis(5);

@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use super::spares::END_OF_FILE;
 use super::turn::PeerId;
 use crate::core::entry::{AnswerPlace, Typed};
 use crate::io::outlet::Outlet;
@@ -68,6 +69,8 @@ pub(super) struct Answering {
     keys: Outlet,
     /// The line that has begun and has no end.
     line: Option<TypedLine>,
+    /// A line was typed at a terminal that shows keys, and nobody has asked for that since.
+    has_shown_line: bool,
     /// Bytes that reached the terminal.
     pub(super) written: u64,
     /// The answer so far.
@@ -87,6 +90,7 @@ impl Answering {
             before: None,
             keys: Outlet::default(),
             line: None,
+            has_shown_line: false,
             written: 0,
             typed,
         }
@@ -149,6 +153,7 @@ impl Answering {
         let keys = &mut self.keys;
         let all = &mut self.written;
         let begun = &mut self.line;
+        let has_shown_line = &mut self.has_shown_line;
         let is_text = typed.place == AnswerPlace::Send;
         let flushed = keys.flush(|bytes| {
             let modes = KeyModes { shows_keys: pty::shows_keys(port.fd()), reads_lines: pty::reads_lines(port.fd()) };
@@ -185,6 +190,7 @@ impl Answering {
             }
             begun.take_if(|_| is_whole && last.is_some());
             if modes.reads_lines && is_whole && last.is_some_and(|last| ENDS.contains(&last)) {
+                *has_shown_line |= modes.shows_keys && last.is_some_and(|last| !END_OF_FILE.contains(&last));
                 answers.push(std::mem::replace(typed, Typed { bytes: 0, is_hidden: false, ..*typed }));
             }
             Ok(Some(length + if is_whole { left_out } else { 0 }))
@@ -199,6 +205,11 @@ impl Answering {
     /// Whether everything that was typed is in the terminal, and ended a line.
     pub(super) fn has_ended_line(&self) -> bool {
         self.line.is_none() && self.written > 0
+    }
+
+    /// Returns true, once, if a line has ended whose end the terminal shows.
+    pub(super) fn take_shown_line(&mut self) -> bool {
+        std::mem::take(&mut self.has_shown_line)
     }
 
     /// The answer that has no end, if there is one.

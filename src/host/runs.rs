@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `runs/begin.rs` | has guards begin with their commands |
 //! | `runs/streams.rs` | reads what commands write |
+//! | `runs/echoes.rs` | reads what a terminal shows of an answer before what the command writes then |
 //! | `runs/reports.rs` | takes the guards' reports, and notes what commands left running |
 //! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
 //! | `runs/kills.rs` | ends commands for people, and answers them |
@@ -20,6 +21,7 @@
 
 mod answers;
 mod begin;
+mod echoes;
 mod input;
 mod keys;
 mod kills;
@@ -89,6 +91,8 @@ pub(super) struct Runs {
     to_continue: ShimsToContinue,
     /// Outputs of commands that go on, and when their callers are told of the end, earliest first.
     ended_outputs: VecDeque<(Instant, JobId, CallerStream)>,
+    /// Lines that people typed and terminals have yet to show, and how long that is waited for, earliest first.
+    echoes: VecDeque<(Instant, JobId)>,
     /// The processes that were there before the host.
     kin: Kin,
 }
@@ -112,6 +116,7 @@ impl Runs {
             port_book: PortBook::default(),
             to_continue: ShimsToContinue::default(),
             ended_outputs: VecDeque::new(),
+            echoes: VecDeque::new(),
             kin: Kin::now(),
         }
     }
@@ -185,7 +190,8 @@ impl Runs {
         let owing = self.owing.iter().filter_map(|job| self.all.get(job)?.owing_deadline());
         let timed = timed.into_iter().filter_map(|times| Some(times.first()?.0));
         let ended = self.ended_outputs.front().map(|(at, ..)| *at);
-        timed.chain(owing).chain(ended).chain(self.to_continue.deadline()).min()
+        let echo = self.echoes.front().map(|(until, _)| *until);
+        timed.chain(owing).chain(ended).chain(echo).chain(self.to_continue.deadline()).min()
     }
 
     /// Ends commands whose time limit is over.

@@ -195,8 +195,12 @@ impl Runs {
         for typed in answers {
             engine.on_answered(job, typed);
         }
+        let has_shown_line = answering.take_shown_line();
         if answering.is_leaving && answering.is_given && !answering.has_keys() {
             self.end_answer(job, engine);
+        }
+        if has_shown_line {
+            self.await_echo(job);
         }
     }
 

@@ -66,6 +66,9 @@ impl Runs {
         }
         if filled > 0 && has_log {
             self.on_output(job, stream, filled, turn, engine);
+            if stream == Stream::Tty {
+                self.on_shown(job, turn, engine);
+            }
         }
         if is_end {
             if stream == Stream::Tty {

@@ -49,6 +49,22 @@ fn a_person_answers_at_the_commands_own_terminal() {
     assert_eq!(ends(&mut call).out(), "<ann|secret>\n24 80\n");
 }
 
+/// The next question waits a moment for what the terminal shows of the answer, and not for ever.
+#[test]
+fn a_terminal_that_shows_nothing_at_the_moment_keeps_no_question_back() {
+    let host = Host::with(ATTENDED);
+    let mut call = start(&host, "read -p 'name? ' x </dev/tty; read -p 'town? ' y </dev/tty; echo \"<$x|$y>\"");
+    waits(&host, 1);
+    let mut person = at_terminal(&host, &["attach", "1"]);
+    person.sees("name? ");
+    person.types(b"\x13ann\r");
+    person.sees("town? ");
+    person.types(b"\x11");
+    person.sees("ann\r\n");
+    person.types(b"Bern\r");
+    assert_eq!(ends(&mut call).out(), "<ann|Bern>\n");
+}
+
 #[test]
 fn who_leaves_lets_the_command_go_on() {
     let host = Host::with(ATTENDED);

@@ -1,0 +1,61 @@
+//! Reads what a terminal shows of an answer before what the command writes then.
+//!
+//! A thread of the kernel carries the line that a person typed, and its echo back. The command has its line by then, and may
+//! have written its next question to a pipe. At its real shell both go to one terminal, where the answer stands first.
+//!
+//! Invariant: a pipe waits for a line's echo for [`limits::ECHO_PATIENCE`] at most, and meanwhile nothing of it is lost: it
+//! stays readable, and is visited when the wait is over.
+
+use std::time::Instant;
+
+use super::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::Stream;
+use crate::host::turn::Turn;
+use crate::io::port::Port;
+use crate::limits;
+
+impl Runs {
+    /// Returns true if this stream is a pipe of a command whose terminal has yet to show the line that a person typed.
+    pub(in crate::host) fn waits_for_echo(
+        &mut self,
+        job: JobId,
+        stream: Stream,
+        turn: &mut Turn,
+        engine: &mut Engine,
+    ) -> bool {
+        if stream == Stream::Tty || !self.awaits_echo(job) {
+            return false;
+        }
+        // The kernel reports a terminal's output later than a pipe's.
+        let terminal = self.get_mut(job).and_then(|run| run.stream(Stream::Tty));
+        terminal.into_iter().for_each(Port::expect_input);
+        self.visit_stream(job, Stream::Tty, turn, engine);
+        self.awaits_echo(job)
+    }
+
+    /// A person typed a line that the terminal shows.
+    pub(super) fn await_echo(&mut self, job: JobId) {
+        self.echoes.push_back((Instant::now() + limits::ECHO_PATIENCE, job));
+    }
+
+    fn awaits_echo(&self, job: JobId) -> bool {
+        self.echoes.iter().any(|(_, other)| *other == job)
+    }
+
+    /// A terminal has shown something. What its command has written to pipes since is read, too.
+    pub(super) fn on_shown(&mut self, job: JobId, turn: &mut Turn, engine: &Engine) {
+        if self.awaits_echo(job) {
+            self.echoes.retain(|(_, other)| *other != job);
+            self.revisit(job, turn, engine);
+        }
+    }
+
+    /// Waits no longer for what has not been shown in time.
+    pub(in crate::host) fn tick_echoes(&mut self, turn: &mut Turn, engine: &Engine) {
+        while let Some(&(_, job)) = self.echoes.front().filter(|(until, _)| *until <= turn.now) {
+            self.echoes.pop_front();
+            self.revisit(job, turn, engine);
+        }
+    }
+}
