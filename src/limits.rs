@@ -76,6 +76,8 @@ pub const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub const ONE_SHOT_TIMEOUT: Duration = Duration::from_millis(100);
 /// A connection whose request is not whole after this time is ended.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for one that has said something which a busy host has put off or not read yet.
+pub const UNREAD_REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests that are still arriving, over all connections, bytes. Beyond it a caller with a long request is told to try
 /// again.
 pub const REQUESTS_BYTES: usize = 64 << 20;

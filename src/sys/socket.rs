@@ -178,12 +178,22 @@ pub fn keep_urgent_in_line(socket: &impl AsFd) {
 /// Whether a connection that is about to be closed has nothing unread. Nothing more comes.
 #[must_use]
 pub fn is_drained(socket: &impl AsFd) -> bool {
-    let fd = socket.as_fd().as_raw_fd();
+    nix::sys::socket::shutdown(socket.as_fd().as_raw_fd(), nix::sys::socket::Shutdown::Read).is_ok()
+        && unread(socket) == Some(0)
+}
+
+/// Returns true if the other side has said something that was not received yet.
+#[must_use]
+pub fn has_unread(socket: &impl AsFd) -> bool {
+    unread(socket).is_some_and(|bytes| bytes > 0)
+}
+
+/// What there is to receive, bytes (FIONREAD).
+fn unread(socket: &impl AsFd) -> Option<libc::c_int> {
     let mut bytes: libc::c_int = 0;
-    nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Read).is_ok()
-        // SAFETY: the kernel writes one number.
-        && unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) } == 0
-        && bytes == 0
+    // SAFETY: the kernel writes one number.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
+    (result == 0).then_some(bytes)
 }
 
 /// Shuts the socket down for writing: the other side reads the end.

@@ -9,13 +9,15 @@ use crate::host::notices::{ENDING, TOO_SLOW};
 use crate::host::peer::Peer;
 use crate::host::turn::{PeerId, Turn};
 use crate::limits;
+use crate::sys::socket;
 
 impl Peers {
     /// A peer has asked for something, so the deadlines for its request are over.
     pub(in crate::host) fn end_greeting(&mut self, id: PeerId) {
         let Some(peer) = self.all.get(&id) else { return };
+        let first = [limits::HELLO_TIMEOUT, limits::REQUEST_TIMEOUT, limits::UNREAD_REQUEST_TIMEOUT];
         let next = [limits::NEXT_REQUEST_TIMEOUT, limits::ONE_SHOT_TIMEOUT];
-        for timeout in [limits::HELLO_TIMEOUT, limits::REQUEST_TIMEOUT].into_iter().chain(next) {
+        for timeout in first.into_iter().chain(next) {
             self.greeting.remove(&(peer.since + timeout, id));
         }
     }
@@ -52,10 +54,13 @@ impl Peers {
             self.greeting.remove(&(at, id));
             let Some(peer) = self.all.get(&id) else { continue };
             let request_by = peer.since + limits::REQUEST_TIMEOUT;
+            let read_by = peer.since + limits::UNREAD_REQUEST_TIMEOUT;
             if peer.may_be_closed() {
                 self.lose(id, turn, engine);
             } else if peer.protocol.has_said_hello() && turn.now < request_by {
                 self.greeting.insert((request_by, id));
+            } else if turn.now < read_by && (peer.is_behind || socket::has_unread(peer.port.fd())) {
+                self.greeting.insert((read_by, id));
             } else {
                 self.fail(id, &TOO_SLOW, turn, engine);
             }
