@@ -104,7 +104,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::BreakPipe => [6, 0],
         Order::Look => [7, 0],
         Order::KillGroup => [8, 0],
-        Order::Resume { foreground } => [9, u8::from(foreground)],
+        Order::Resume { foreground, continues } => [9, u8::from(foreground) | u8::from(continues) << 1],
         Order::Typed => [10, 0],
         Order::Interrupt => [11, 0],
         Order::PassModes => [12, 0],
@@ -131,7 +131,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [6, _] => Order::BreakPipe,
         [7, _] => Order::Look,
         [8, _] => Order::KillGroup,
-        [9, foreground] => Order::Resume { foreground: foreground == 1 },
+        [9, how] => Order::Resume { foreground: how & 1 != 0, continues: how & 2 != 0 },
         [10, _] => Order::Typed,
         [11, _] => Order::Interrupt,
         [12, _] => Order::PassModes,
@@ -336,7 +336,7 @@ mod tests {
     fn orders_and_reports_come_back_as_they_were_sent() {
         use Order::{BreakPipe, EndInput, HangUp, Kill, KillGroup, LeaveKeys, Look, Resume, Signal, Terminate, Typed};
         use Order::{GiveForeground, PassModes, TakeForeground};
-        let resume = [true, false].map(|foreground| Resume { foreground });
+        let resume = [(true, false), (false, true)].map(|(foreground, continues)| Resume { foreground, continues });
         let term = Signal(process::Signal::TERM);
         let pauses = [Order::SignalLeft(process::Signal::HUP), Order::Pause, Order::Unpause, Order::Begin];
         let others = [term, Terminate, Kill, EndInput, LeaveKeys, HangUp, BreakPipe, Look, KillGroup, Typed];

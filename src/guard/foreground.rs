@@ -130,8 +130,8 @@ impl Foreground {
         self.away = Some(shell);
     }
 
-    /// Continues the command, because the caller of its relayed terminal was continued, in the foreground or not.
-    pub(super) fn resume(&mut self, is_foreground: bool, shell: ProcessGroup) {
+    /// The caller of a relayed terminal goes on, in the foreground or not; with `continues`, so does the command.
+    pub(super) fn resume(&mut self, is_foreground: bool, continues: bool, shell: ProcessGroup) {
         let Some(slave) = &self.slave else { return };
         let now = pty::foreground(slave).unwrap_or(self.own);
         if is_foreground && let Some(group) = self.away.take() {
@@ -139,6 +139,9 @@ impl Foreground {
         } else if !is_foreground && now != self.own {
             self.away = Some(now);
             self.take_back();
+        }
+        if !continues {
+            return;
         }
         let group = if now == self.own { shell } else { now };
         let _ = kill::group(group, CONT);

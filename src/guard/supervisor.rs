@@ -373,9 +373,9 @@ impl Supervisor {
             // It came late.
             Order::Begin => {}
             Order::Look => self.look(),
-            Order::Resume { foreground } => {
+            Order::Resume { foreground, continues } => {
                 if self.shell.is_some() && self.relayed.is_some() {
-                    self.foreground.resume(foreground, self.group);
+                    self.foreground.resume(foreground, continues, self.group);
                 }
                 if let Some(demand) = self.demand.as_mut().filter(|_| foreground) {
                     demand.on_granted(Instant::now());

@@ -65,6 +65,7 @@ impl LentTerminal {
             resuming: u32::from(!stdio.background && !stdio.on_demand),
             is_returned: false,
             is_stopped: false,
+            continued: 0,
             keys: Outlet::default(),
             unread: 0,
             known_modes: self.lent,
@@ -90,6 +91,8 @@ pub(super) struct TerminalRelay {
     pub(super) is_returned: bool,
     /// The shell was stopped, and the caller was told to stop with it.
     pub(super) is_stopped: bool,
+    /// How often the host has continued the caller for a shell that went on by itself, and the caller has not said so yet.
+    pub(super) continued: u32,
     /// Keys on their way to the run's terminal.
     pub(super) keys: Outlet,
     /// Bytes that were written to the terminal on demand and are not known to be read.

@@ -47,8 +47,9 @@ pub enum Order {
     Look,
     /// Kill what is left of the shell's process group, as the caller would do now that it has its result.
     KillGroup,
-    /// Continue the command, because its stopped caller was continued, in the foreground of its terminal or not.
-    Resume { foreground: bool },
+    /// The stopped caller of a command goes on, in the foreground of its terminal or not. With `continues` the command goes on
+    /// with it; otherwise it did so before.
+    Resume { foreground: bool, continues: bool },
     /// Keys were typed for a command that has its caller's terminal on demand.
     Typed,
 }

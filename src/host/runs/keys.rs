@@ -39,10 +39,9 @@ impl Runs {
                 if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
                     relay.resuming += 1;
                     relay.is_returned &= !foreground;
-                    relay.is_stopped = false;
                 }
-                self.to_continue.remove(job);
-                self.order(job, Order::Resume { foreground }, turn.now);
+                let continues = self.on_caller_continued(job);
+                self.order(job, Order::Resume { foreground, continues }, turn.now);
             }
             TerminalEvent::Hangup => {
                 // The kernel does with the run's terminal what it has done with the caller's.

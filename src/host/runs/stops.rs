@@ -37,11 +37,6 @@ impl ShimsToContinue {
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.0.values().map(|shim| shim.at).min()
     }
-
-    /// A shim goes on by itself.
-    pub(super) fn remove(&mut self, job: JobId) {
-        self.0.remove(&job);
-    }
 }
 
 impl Runs {
@@ -67,19 +62,42 @@ impl Runs {
         }
     }
 
+    /// The caller goes on. Returns true if the command goes on with it: not where the host has continued the caller, because
+    /// its shell went on before, and may have been stopped once more since then.
+    pub(super) fn on_caller_continued(&mut self, job: JobId) -> bool {
+        let relay = self.get_mut(job).and_then(|run| run.relay.as_mut());
+        // On demand, a caller that was stopped while it had given its terminal back does not say that it goes on.
+        if let Some(relay) = relay.filter(|relay| relay.continued > 0 && !relay.is_on_demand) {
+            relay.continued -= 1;
+            return false;
+        }
+        self.to_continue.0.remove(&job);
+        if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
+            relay.is_stopped = false;
+        }
+        true
+    }
+
     /// Continues the shims that are stopped and should not be.
     pub(in crate::host) fn tick_stops(&mut self, now: Instant) {
-        self.to_continue.0.retain(|_, shim| {
+        let mut continued = Vec::new();
+        self.to_continue.0.retain(|job, shim| {
             if shim.at > now {
                 return true;
             }
             if shim.process.continue_if_stopped() {
                 (shim.stops, shim.pause) = (shim.stops - 1, limits::STOPPED_SHIM_LOOK);
+                continued.push(*job);
             }
             let is_done = shim.stops == 0 || shim.pause > limits::STOPPED_SHIM_LOOK_MAX;
             shim.at = now + shim.pause;
             shim.pause *= 2;
             !is_done
         });
+        for job in continued {
+            if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
+                relay.continued += 1;
+            }
+        }
     }
 }

@@ -124,6 +124,20 @@ const LEADERS: &[Interaction] = &[
         ..PLAIN
     },
     Interaction {
+        name: "stopped again at once, and continued again",
+        script: "(for n in 1 2 3; do until grep -q ') T' /proc/$$/stat; do :; done; kill -CONT $$; done) & \
+                 for n in 1 2 3; do kill -STOP $$; done; echo o\"\"n",
+        steps: &[Sees("on")],
+        ..PLAIN
+    },
+    Interaction {
+        name: "continued and stopped in one go, and killed",
+        script: "(for n in 1 2; do until grep -q ') T' /proc/$$/stat; do :; done; kill -CONT $$; kill -STOP $$; done; \
+                 kill -KILL $$) & kill -STOP $$; while :; do :; done",
+        ends: Ended::Signal(9),
+        ..PLAIN
+    },
+    Interaction {
         name: "stopped, and killed from inside",
         script: "(until grep -q ') T' /proc/$$/stat; do :; done; kill -KILL $$) & kill -STOP $$",
         ends: Ended::Signal(9),
