@@ -57,6 +57,7 @@
 
 mod asker;
 pub mod baseline;
+mod caller_group;
 mod condition;
 pub mod control;
 mod endless;

@@ -132,6 +132,11 @@ pub const OUTPUT_ENDED_AFTER: Duration = Duration::from_millis(20);
 /// From a line that a person typed until what the command writes to a pipe is read although the terminal has not shown the
 /// line yet. It shows it within microseconds, unless it is not let write or the machine is busy.
 pub const ECHO_PATIENCE: Duration = Duration::from_millis(50);
+/// While a command is stopped, its guard looks after this whether the caller's process group was orphaned; each time after
+/// twice the time before …
+pub const ORPHANED_GROUP_LOOK: Duration = Duration::from_millis(50);
+/// … up to this.
+pub const ORPHANED_GROUP_LOOK_MAX: Duration = Duration::from_secs(2);
 /// When the shim of a continued shell is not stopped yet, it is looked at again after this; each time after twice the time
 /// before …
 pub const STOPPED_SHIM_LOOK: Duration = Duration::from_millis(5);

@@ -50,8 +50,8 @@ pub const PLAN_DETACHED: u16 = 2048;
 pub const PLAN_UNLESS_FED: u16 = 4096;
 /// Plan bit: the caller's process group is orphaned: SIGTSTP, SIGTTIN and SIGTTOU stop none of its members (setpgid(2)).
 pub const PLAN_ORPHANED: u16 = 8192;
-/// Size of an encoded plan, bytes: the bits, then the grace in milliseconds, both little-endian.
-pub const PLAN_BYTES: usize = 6;
+/// Size of an encoded plan, bytes: the bits, the grace in milliseconds, and the caller's number or 0, all little-endian.
+pub const PLAN_BYTES: usize = 10;
 
 /// How a guard runs its command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +60,8 @@ pub struct RunPlan {
     pub bits: u16,
     /// Time from the death of a shell by its caller's signal to the SIGKILL for its process group.
     pub grace: Duration,
+    /// The caller, as long as it waits for the command.
+    pub caller: Option<Pid>,
 }
 
 impl RunPlan {
@@ -73,15 +75,17 @@ impl RunPlan {
     #[must_use]
     pub fn encode(self) -> [u8; PLAN_BYTES] {
         let ([a, b], grace) = (self.bits.to_le_bytes(), u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX));
-        let [c, d, e, f] = grace.to_le_bytes();
-        [a, b, c, d, e, f]
+        let ([c, d, e, f], caller) = (grace.to_le_bytes(), self.caller.map_or(0, Pid::number));
+        let [g, h, i, j] = caller.to_le_bytes();
+        [a, b, c, d, e, f, g, h, i, j]
     }
 
     /// Decodes a plan.
     #[must_use]
-    pub fn decode([a, b, c, d, e, f]: [u8; PLAN_BYTES]) -> Self {
+    pub fn decode([a, b, c, d, e, f, g, h, i, j]: [u8; PLAN_BYTES]) -> Self {
         let grace = Duration::from_millis(u32::from_le_bytes([c, d, e, f]).into());
-        Self { bits: u16::from_le_bytes([a, b]), grace }
+        let caller = Some(i32::from_le_bytes([g, h, i, j])).filter(|&number| number > 0).map(Pid::new);
+        Self { bits: u16::from_le_bytes([a, b]), grace, caller }
     }
 }
 
@@ -344,8 +348,11 @@ mod tests {
         for order in others.into_iter().chain(resume).chain(pauses).chain(answers) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
-        let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };
-        assert_eq!(RunPlan::decode(plan.encode()), plan);
+        for caller in [None, Some(Pid::new(70_000))] {
+            let grace = Duration::from_millis(2_500);
+            let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace, caller };
+            assert_eq!(RunPlan::decode(plan.encode()), plan);
+        }
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");
         let reports = [
             GuardReport::Begun,

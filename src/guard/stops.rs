@@ -5,6 +5,7 @@
 //! left alone, and so are those that a signal from elsewhere stopped.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use super::asker::{self, Want};
 use super::control::GuardReport;
@@ -31,9 +32,16 @@ impl Supervisor {
             }
             return;
         }
-        if signal == TSTP && tree::process(pid).is_some_and(|process| self.is_immune(&process)) {
-            let _ = kill::process(pid, CONT);
-            return;
+        if self.shell.is_some() && tree::process(pid).is_some_and(|process| process.group == self.group) {
+            self.is_reusable = false;
+            // Without a terminal, these come from kill(2) only.
+            let is_asking = matches!(signal, TTIN | TTOU) && self.foreground.has_terminal();
+            let stops_no_orphan = matches!(signal, TSTP | TTIN | TTOU) && !is_asking;
+            if stops_no_orphan && self.caller.is_orphaned() {
+                let _ = kill::process(pid, CONT);
+                return;
+            }
+            self.caller.watch(Instant::now());
         }
         // Another stop signal was sent by somebody, and that sender will also continue the process.
         if !matches!(signal, TTIN | TTOU) {
@@ -55,9 +63,19 @@ impl Supervisor {
         }
     }
 
-    /// Whether a process is in the shell's process group and SIGTSTP would not have stopped that in its caller's place.
-    fn is_immune(&self, process: &Process) -> bool {
-        self.is_orphaned && process.group == self.group
+    /// Looks whether the caller's group was orphaned while the command is stopped. What asks for the terminal is not stopped
+    /// in its caller's place.
+    pub(super) fn look_at_caller(&mut self) {
+        let members = members_of(self.group);
+        if self.shell.is_none() || !members.iter().any(|process| process.is_stopped) {
+            return self.caller.leave();
+        }
+        let asks = self.paused.is_some() || self.foreground.has_slice() || self.foreground.knows(self.group);
+        if !asks && self.caller.is_orphaned() {
+            self.caller.leave();
+            let _ = kill::group(self.group, Signal::HUP);
+            let _ = kill::group(self.group, CONT);
+        }
     }
 
     /// Notes which process asked for a terminal that is relayed on demand.
@@ -96,8 +114,16 @@ impl Supervisor {
         let guard = process::pid();
         let below: Vec<_> = tree::descendants(guard).into_iter().filter(is_at_run_terminal).collect();
         let is_stopped_by_key = |process: &&Process| process.is_stopped && process.stop_signal == Some(TSTP);
-        for process in below.iter().filter(is_stopped_by_key).filter(|process| self.is_immune(process)) {
-            let _ = kill::process(process.pid, CONT);
+        let in_group = |process: &&Process| process.group == self.group;
+        let stopped: Vec<Pid> =
+            below.iter().filter(is_stopped_by_key).filter(in_group).map(|process| process.pid).collect();
+        if !stopped.is_empty() {
+            self.is_reusable = false;
+            if self.caller.is_orphaned() {
+                stopped.into_iter().for_each(|pid| _ = kill::process(pid, CONT));
+            } else {
+                self.caller.watch(Instant::now());
+            }
         }
         let stopped = below.iter().filter(|process| process.is_stopped && process.parent != guard);
         for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {

@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 
+use super::caller_group::CallerGroup;
 use super::condition::SleepCount;
 use super::control::{self, GuardReport, RunPlan};
 use super::endless::EndlessReaders;
@@ -64,10 +65,9 @@ pub(super) struct Supervisor {
     late_input: Option<(OwnedFd, Instant)>,
     /// The pipe that the command has as its standard input. What is in it came from elsewhere.
     pub(super) own_input: Option<PipeNumber>,
-    /// The caller's process group is orphaned.
-    pub(super) is_orphaned: bool,
+    pub(super) caller: CallerGroup,
     /// The guard may serve another command after this one.
-    is_reusable: bool,
+    pub(super) is_reusable: bool,
 }
 
 /// A run's terminal that stands for its caller's.
@@ -105,7 +105,7 @@ impl Supervisor {
             endless: EndlessReaders::default(),
             late_input: None,
             own_input: None,
-            is_orphaned: plan.has(control::PLAN_ORPHANED),
+            caller: CallerGroup::new(plan.caller, plan.has(control::PLAN_ORPHANED)),
             is_reusable: !plan.has(control::PLAN_RELAYED | control::PLAN_LEADER | control::PLAN_ON_DEMAND),
         }
     }
@@ -157,8 +157,9 @@ impl Supervisor {
         let now = Instant::now();
         let demand = self.demand.as_ref().and_then(Demand::deadline);
         let late_input = self.late_input.as_ref().map(|(_, until)| *until);
-        let endless = self.endless.deadline();
-        let due = [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand, late_input, endless];
+        let (endless, caller) = (self.endless.deadline(), self.caller.deadline());
+        let due =
+            [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand, late_input, endless, caller];
         let timeout = match due.into_iter().flatten().min() {
             None => PollTimeout::NONE,
             // Rounded up, so that poll(2) does not return just before the time.
@@ -216,6 +217,9 @@ impl Supervisor {
         if self.group_ends.is_some_and(|at| now >= at) {
             self.group_ends = None;
             self.kill_group();
+        }
+        if self.caller.is_due(now) {
+            self.look_at_caller();
         }
         let reports = self.hunt.tick(now);
         self.report(&reports);

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::process::Pid;
 use rexec_sh::protocol::wire::{self, TerminalModes};
 
 use super::peer::{Peer, Progress};
@@ -353,6 +354,11 @@ impl Peers {
             peer.told_in_place.push(event);
             self.roomy.insert(id);
         }
+    }
+
+    /// The number of a shim's process.
+    pub(super) fn shim_pid(&self, id: PeerId) -> Option<Pid> {
+        self.all.get(&id).filter(|peer| peer.is_shim()).map(|peer| peer.pid)
     }
 
     /// The process of a shim, as long as it lives.

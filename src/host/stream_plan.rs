@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rexec_sh::protocol::choice::Tty;
+use rexec_sh::protocol::process::Pid;
 use rexec_sh::protocol::wire::{self, Stdio};
 
 use crate::core::entry::{Stream, Streams};
@@ -90,9 +91,9 @@ impl StreamPlan {
         Self { controlling, ..self }
     }
 
-    /// The plan in the form that the guard gets.
-    pub(super) fn for_guard(self, grace: Duration) -> control::RunPlan {
-        control::RunPlan { bits: self.bits(), grace }
+    /// The plan in the form that the guard gets. `caller` is the process that waits for the command.
+    pub(super) fn for_guard(self, grace: Duration, caller: Option<Pid>) -> control::RunPlan {
+        control::RunPlan { bits: self.bits(), grace, caller }
     }
 
     fn bits(self) -> u16 {

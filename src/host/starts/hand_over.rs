@@ -46,7 +46,8 @@ impl Starts {
             descriptors.push(write.as_raw_fd());
             far.push(write);
         }
-        let first = [plan.for_guard(self.options.grace).encode().as_slice(), command.frame.as_slice()].concat();
+        let caller = runs.get(job).and_then(|run| peers.shim_pid(run.peer?));
+        let first = [plan.for_guard(self.options.grace, caller).encode().as_slice(), command.frame.as_slice()].concat();
         let attempt = runs.get(job).map_or(0, |run| run.attempts);
         let behind_directory = pending.descriptors.get(1..).unwrap_or_default();
         let mut terminal =

@@ -198,3 +198,39 @@ fn the_signals_of_keys_stop_nothing_in_an_orphaned_group() {
     }
     host.finish();
 }
+
+/// The shell that started it as a job ends, and was its group's only tie to its session.
+#[test]
+fn a_group_that_is_orphaned_meanwhile_is_so_for_its_command() {
+    if !programs::has("setsid") {
+        return;
+    }
+    let alone = "until test -s first && ! test -e /proc/$(cat first); do :; done";
+    let stopped = "until test -s shell && grep -q ') T' /proc/$(cat shell)/stat; do :; done";
+    let cases = [
+        (format!("{alone}; kill -TSTP $$; kill -TTIN $$; kill -TTOU $$; echo after"), ""),
+        ("trap '' HUP; echo $$ >shell; kill -TSTP $$; echo after".to_owned(), stopped),
+        ("trap 'echo hup' HUP; echo $$ >shell; kill -STOP $$; echo after".to_owned(), stopped),
+    ];
+    let host = Host::with(MIRROR);
+    for job in ["$SH -c \"$COMMAND\"", "($SH -c \"$COMMAND\"; exit $?)"] {
+        for (command, wait) in &cases {
+            let starts = format!("setsid -w bash -c 'set -m; {job} & disown; echo $$ >first; eval \"$WAIT\"'");
+            let seen = [Target::Real, Target::Shim(&host.socket())].map(|target| {
+                let _ = ["first", "shell"].map(|file| fs::remove_file(host.home.join(file)));
+                let shell = format!("SH={}", target.program("bash").display());
+                let call = host
+                    .call(&starts)
+                    .env(&shell)
+                    .env(&format!("COMMAND={command}"))
+                    .env("REXEC_INSIDE=")
+                    .env(&format!("WAIT={wait}"));
+                let call = call.env(&format!("REXEC_SOCKET={}", host.socket().display()));
+                let mut calling = call.start(Target::Real).expect("it starts");
+                calling.finish(HANG).unwrap_or_else(|| panic!("{command} hangs: {:#?}", host.tree()))
+            });
+            assert_eq!((seen[0].code(), seen[0].out()), (seen[1].code(), seen[1].out()), "{starts} {command}");
+        }
+    }
+    host.finish();
+}
