@@ -28,6 +28,7 @@ mod collector;
 mod directory;
 mod environment;
 mod excerpt;
+mod held_text;
 mod home;
 mod link;
 mod live;

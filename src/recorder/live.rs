@@ -3,11 +3,13 @@
 //! Invariants: beside the output that waits, a bounded part of it is in memory; all of it is masked before it reaches a
 //! file or a record.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::bounds::Bounds;
 use super::excerpt::Excerpt;
+use super::held_text::HeldText;
 use super::masks::Masks;
 use super::output_directory::OutputDirectory;
 use super::output_files::OutputFiles;
@@ -20,6 +22,11 @@ use crate::journal::status::{OutputSoFar, RecorderStatus};
 use crate::limits;
 use crate::text::count;
 use crate::text::reason::reason;
+
+/// Longer pieces of output are no prompts, bytes.
+const PROMPT_BYTES_MAX: usize = 4 << 10;
+/// The most answers that wait for a prompt that is held back.
+const ANSWERS_MAX: usize = 64;
 
 /// A run that has not ended.
 #[derive(Debug)]
@@ -40,6 +47,10 @@ pub(super) struct Live {
     is_cleaned: bool,
     raw: Raw,
     timed: TimedOutput,
+    /// What the masks hold back.
+    held: HeldText,
+    /// What was typed meanwhile, and when.
+    answers: VecDeque<(Duration, String)>,
     /// When the last output came, from the run's start.
     last: Duration,
     /// How the run ended, while its record waits for its own output.
@@ -75,7 +86,24 @@ impl Live {
         let (raw, waiting) = (Raw::Unneeded(Vec::new()), WaitingOutput::default());
         let (last, end, is_cleaned) = (Duration::ZERO, None, false);
         let (context, received, lost, reached) = (0, 0, 0, Vec::new());
-        Live { start, masks, waiting, context, received, lost, excerpt, is_cleaned, raw, timed, last, end, reached }
+        let (held, answers) = (HeldText::default(), VecDeque::new());
+        Live {
+            start,
+            masks,
+            waiting,
+            context,
+            received,
+            lost,
+            excerpt,
+            is_cleaned,
+            raw,
+            timed,
+            held,
+            answers,
+            last,
+            end,
+            reached,
+        }
     }
 
     /// Counts bytes of output that were lost with an earlier recorder.
@@ -154,7 +182,10 @@ impl Live {
                 0
             }
             Some(Waiting::Input(at, text)) => {
-                self.timed.answer(&text, at);
+                self.answers.push_back((at, text));
+                if self.held.is_empty() || self.answers.len() > ANSWERS_MAX {
+                    self.record_answers(at);
+                }
                 0
             }
             Some(Waiting::Mark(mark)) => {
@@ -178,9 +209,30 @@ impl Live {
                 } else {
                     self.keep(masked, bounds, files);
                 }
+                self.note_held(bytes.len());
                 self.timed.flush(false, files);
                 bytes.len()
             }
+        }
+    }
+
+    /// Notes what the masks hold back after a piece of output of this length.
+    fn note_held(&mut self, length: usize) {
+        let may_be_prompt = self.masks.is_holding() && length <= PROMPT_BYTES_MAX;
+        if may_be_prompt && self.context == 0 && !self.timed.is_full() {
+            self.held.hold(&self.masks.held_back(), self.last);
+        } else {
+            self.held = HeldText::default();
+            self.record_answers(Duration::MAX);
+        }
+    }
+
+    /// Records what was typed until then.
+    fn record_answers(&mut self, until: Duration) {
+        while self.answers.front().is_some_and(|(at, _)| *at <= until)
+            && let Some((at, text)) = self.answers.pop_front()
+        {
+            self.timed.answer(&text, at);
         }
     }
 
@@ -219,6 +271,7 @@ impl Live {
         masked.clear();
         self.masks.finish(masked);
         self.keep(masked, bounds, files);
+        self.record_answers(Duration::MAX);
         self.excerpt.finish();
         // The last line can make the text longer than the record has room for.
         self.keep_raw(&[], bounds, &mut files.directory);
@@ -246,7 +299,10 @@ impl Live {
     }
 
     fn keep(&mut self, masked: &[u8], bounds: &Bounds, files: &mut OutputFiles) {
-        self.timed.push(masked, self.last);
+        for (at, part) in self.held.parts(masked, self.last) {
+            self.record_answers(at);
+            self.timed.push(part, at);
+        }
         self.excerpt.push(masked);
         self.is_cleaned = self.is_cleaned || memchr::memchr3(b'\x1b', b'\x08', b'\r', masked).is_some();
         self.keep_raw(masked, bounds, &mut files.directory);

@@ -130,6 +130,11 @@ impl Masks {
         held.len() as u64
     }
 
+    /// Whether some output is held back.
+    pub(super) fn is_holding(&self) -> bool {
+        self.output.is_holding()
+    }
+
     /// What was held back or waits, as it would be kept if no more output came.
     pub(super) fn held_back(&self) -> Vec<u8> {
         self.output.held_back()

@@ -58,6 +58,12 @@ impl StreamRedactor {
         self.holder = self.streams.iter().position(|(_, redactor)| redactor.is_holding());
     }
 
+    /// Whether some of the last bytes are held back.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        self.holder.is_some()
+    }
+
     /// What is held back or waits, as it would go on if no more came.
     #[must_use]
     pub fn held_back(&self) -> Vec<u8> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::Signal;
-use rexec_host::journal::frame::{encode_output, encode_resized, encode_start};
-use rexec_host::journal::record::StartRecord;
+use rexec_host::journal::frame::{encode_input, encode_output, encode_resized, encode_start};
+use rexec_host::journal::record::{InputRecord, StartRecord};
 use rexec_host::journal::recording::{EventKind, RecordedEvent, line_start, parse_event};
 use rexec_host::recorder::Bounds;
 use serde_json::Value;
@@ -171,6 +171,36 @@ fn sizes_are_recorded_in_order_with_the_output() {
     let events = events(&home.0, &ends(&path)[0]);
     let seen: Vec<_> = events.iter().map(|event| (event.at.as_millis(), event.text.as_str())).collect();
     assert_eq!(seen, [(0, "80x24"), (5, "one\n"), (70, "100x30"), (90, "two\n")]);
+}
+
+/// What follows may be the password, so the masks hold the prompt back.
+#[test]
+fn a_prompt_is_recorded_with_its_own_time() {
+    let home = Home::new();
+    let mut recording = home.record(Bounds::default());
+    recording.send(|out| encode_start(&StartRecord { relayed: true, ..start(1) }, [], out));
+    let typed = InputRecord { seq: 1, bytes: 5, hidden: true, ..InputRecord::default() };
+    recording.send(|out| encode_output(1, 0, 50 * MS, b"one\n", out));
+    recording.send(|out| encode_output(1, 0, 1_000 * MS, b"two\nPassword: ", out));
+    recording.send(|out| encode_input(&typed, 3_000 * MS, out));
+    recording.send(|out| encode_output(1, 0, 4_000 * MS, b"\ntoken=", out));
+    recording.send(|out| encode_output(1, 0, 5_000 * MS, b"ghp_aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3\n", out));
+    recording.end_of(1, 70);
+    let path = recording.path.clone();
+    assert!(recording.close().is_empty());
+    let events = events(&home.0, &ends(&path)[0]);
+    let mut seen: Vec<(u128, String)> = Vec::new();
+    for event in &events[1..] {
+        match seen.last_mut().filter(|(at, _)| *at == event.at.as_millis() && event.kind == EventKind::Output) {
+            Some((_, text)) => text.push_str(&event.text),
+            None => seen.push((event.at.as_millis(), event.text.clone())),
+        }
+    }
+    let seen: Vec<(u128, &str)> = seen.iter().map(|(at, text)| (*at, text.as_str())).collect();
+    let typed = "5 bytes typed, not shown";
+    let expected = [(50, "one\n"), (1_000, "two\nPassword: "), (3_000, typed), (4_000, "\ntoken=")];
+    assert_eq!(seen[..4], expected);
+    assert!(seen[4].0 == 5_000 && seen[4].1.starts_with("«redacted:") && !seen[4].1.contains("aB3"), "{seen:?}");
 }
 
 #[test]
