@@ -7,8 +7,11 @@
 
 use std::rc::Rc;
 
-/// The shortest value that is masked, bytes. Shorter ones are too likely to be ordinary words.
-const VALUE_BYTES_MIN: usize = 8;
+/// The shortest value that is masked, bytes.
+const VALUE_BYTES_MIN: usize = 4;
+/// Values from this length on are masked wherever they are, bytes. A shorter one is masked where it stands alone, and only if
+/// it is no plain word or number.
+const ANYWHERE_BYTES_MIN: usize = 8;
 /// The longest value that is masked whole, bytes; of a longer one, this much.
 const VALUE_BYTES_MAX: usize = 16 << 10;
 /// Parts of names, in capitals, whose variables may hold secrets. It may be some more than the journal masks.
@@ -102,7 +105,7 @@ impl ValueMasks {
             let Some(at) = entry.iter().position(|&byte| byte == b'=') else { continue };
             let name = &entry[..at];
             let value = entry[at + 1..].trim_ascii();
-            if may_be_secret(name) && value.len() >= VALUE_BYTES_MIN {
+            if may_be_secret(name) && is_masked(value) {
                 let value = value[..value.len().min(VALUE_BYTES_MAX)].to_vec();
                 secrets.push(MaskedValue { name: name.to_vec(), value });
             }
@@ -121,12 +124,22 @@ impl ValueMasks {
         out
     }
 
-    fn at<'a>(&'a self, text: &[u8], is_whole: bool) -> ValueAt<'a> {
+    /// What stands at the beginning of a text that follows this byte.
+    fn at<'a>(&'a self, before: Option<u8>, text: &[u8], is_whole: bool) -> ValueAt<'a> {
         let Some(&first) = text.first() else { return ValueAt::Nothing };
+        let follows_word = before.is_some_and(is_word);
         let from = self.0.partition_point(|secret| secret.value[0] < first);
         for secret in self.0[from..].iter().take_while(|secret| secret.value[0] == first) {
-            if text.starts_with(&secret.value) {
-                return ValueAt::Whole(secret);
+            let needs_room = secret.value.len() < ANYWHERE_BYTES_MIN;
+            if needs_room && follows_word {
+                continue;
+            }
+            if let Some(rest) = text.strip_prefix(secret.value.as_slice()) {
+                match rest.first() {
+                    Some(&next) if needs_room && is_word(next) => continue,
+                    None if needs_room && !is_whole => return ValueAt::Begin,
+                    _ => return ValueAt::Whole(secret),
+                }
             }
             if !is_whole && secret.value.starts_with(text) {
                 return ValueAt::Begin;
@@ -134,6 +147,20 @@ impl ValueMasks {
         }
         ValueAt::Nothing
     }
+}
+
+/// Whether a value is masked that may be a secret. Short ones are too likely to be ordinary words and numbers, unless they
+/// have letters and digits, or signs that join no words.
+fn is_masked(value: &[u8]) -> bool {
+    let has = |is: fn(&u8) -> bool| value.iter().any(is);
+    let is_sign = |byte: &u8| byte.is_ascii_punctuation() && !b"_-./:,".contains(byte);
+    let is_mixed = has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit) || has(is_sign);
+    value.len() >= ANYWHERE_BYTES_MIN || (value.len() >= VALUE_BYTES_MIN && is_mixed)
+}
+
+/// Whether a byte belongs to a word, as a letter of any script, a digit or an underscore.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
 fn may_be_secret(name: &[u8]) -> bool {
@@ -148,13 +175,15 @@ pub struct MaskedStream {
     masks: ValueMasks,
     /// The beginning of a value.
     held: Vec<u8>,
+    /// The byte before that.
+    before: Option<u8>,
 }
 
 impl MaskedStream {
     /// A stream of which nothing has come.
     #[must_use]
     pub fn new(masks: ValueMasks) -> Self {
-        Self { masks, held: Vec::new() }
+        Self { masks, held: Vec::new(), before: None }
     }
 
     /// Appends to `out` what has come and is certain.
@@ -173,13 +202,15 @@ impl MaskedStream {
 
     /// Forgets what is held back. Returns how much that is.
     pub fn forget(&mut self) -> usize {
+        self.before = None;
         std::mem::take(&mut self.held).len()
     }
 
     fn settle(&mut self, is_whole: bool, out: &mut Vec<u8>) {
         let mut at = 0;
         while at < self.held.len() {
-            match self.masks.at(&self.held[at..], is_whole) {
+            let before = at.checked_sub(1).map_or(self.before, |before| Some(self.held[before]));
+            match self.masks.at(before, &self.held[at..], is_whole) {
                 ValueAt::Nothing => {
                     out.push(self.held[at]);
                     at += 1;
@@ -193,6 +224,7 @@ impl MaskedStream {
                 ValueAt::Begin => break,
             }
         }
+        self.before = at.checked_sub(1).map_or(self.before, |last| Some(self.held[last]));
         self.held.drain(..at);
     }
 }
@@ -214,6 +246,23 @@ mod tests {
             let mut stream = MaskedStream::new(masks.clone());
             let mut out = Vec::new();
             text.chunks(step).for_each(|piece| stream.push(piece, &mut out));
+            stream.end(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), wanted, "in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn a_short_value_is_masked_where_it_stands_alone() {
+        let env: [&[u8]; 6] =
+            [b"DB_PASSWORD=hunter2", b"MY_PASS=p$ab", b"A_TOKEN=a1b", b"KEY=plain", b"PIN=123456", b"SIG=a-b.c/d"];
+        let masks = ValueMasks::of(env.into_iter());
+        let text = "hunter2 xhunter2 hunter2x hunter2\u{e9} hunter2_ =hunter2,p$ab.a1b plain 123456 a-b.c/d hunter2";
+        let wanted = "# xhunter2 hunter2x hunter2\u{e9} hunter2_ =#,§.a1b plain 123456 a-b.c/d #";
+        let wanted = wanted.replace('#', "«redacted:DB_PASSWORD»").replace('§', "«redacted:MY_PASS»");
+        for step in 1..text.len() {
+            let mut stream = MaskedStream::new(masks.clone());
+            let mut out = Vec::new();
+            text.as_bytes().chunks(step).for_each(|piece| stream.push(piece, &mut out));
             stream.end(&mut out);
             assert_eq!(String::from_utf8(out).unwrap(), wanted, "in steps of {step}");
         }
