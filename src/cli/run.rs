@@ -155,7 +155,7 @@ fn recipe(name: &OsStr, path: &Path) -> Result<(&'static Recipe, Option<Preload>
                         "the agent {name} is not known, and {}, so some of its commands may go unseen (rexec run --list)",
                         why.why()
                     ));
-                    Ok((&recipes::UNKNOWN, None))
+                    Ok((if why.starts_another() { &recipes::UNKNOWN } else { &recipes::ANY }, None))
                 }
             }
         }

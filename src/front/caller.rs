@@ -11,7 +11,7 @@ use crate::text::name::name_of;
 use crate::text::unwrap::Agent;
 
 /// The caller's name for banner and journal. `given` is its name for itself, or empty; `run` is what `rexec run` says,
-/// and `known` what its variables say.
+/// and `known` the agent that this or its variables name.
 /// Invisible characters and those with a meaning in a banner are replaced, and it is cut to [`limits::WHOAMI_COLUMNS`].
 pub fn name(given: &[u8], run: &[u8], known: Option<&str>) -> String {
     let cut = |name: &[u8]| name_of(&String::from_utf8_lossy(name), limits::WHOAMI_COLUMNS);
@@ -90,6 +90,8 @@ mod tests {
         let both = ["CODEX_THREAD_ID=t", "CLAUDECODE=1"];
         assert_eq!(called("", "7:Claude Code", &both), "Claude Code", "Codex is around it");
         assert_eq!(called("", "7:Codex", &both), "Codex");
+        assert_eq!(called("", "7:Codex", &["CLAUDECODE=1"]), "Codex", "what was told goes before a guess");
+        assert_eq!(called("", "7:Continue", &["OPENCODE=1"]), "Continue");
         assert_eq!(called("", "7:npx", &["CLAUDECODE=1"]), "Claude Code", "npx has started it");
         assert_eq!(
             (called("", "", &[]), called("", "7", &[]), called("", "7:", &[])),

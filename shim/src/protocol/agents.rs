@@ -26,6 +26,9 @@ const KNOWN: [(&[u8], &str); 17] = [
     (b"CODEX_", "Codex"),
 ];
 
+/// Agents that set none.
+const WITHOUT_VARIABLES: [&str; 1] = ["Continue"];
+
 /// Processes above a call that are looked at.
 const ANCESTORS_MAX: u32 = 64;
 
@@ -35,10 +38,11 @@ pub fn started(run: &[u8]) -> &[u8] {
     run.iter().position(|&byte| byte == b':').map_or(b"", |colon| &run[colon + 1..])
 }
 
-/// The name that the surest variable of an environment stands for. Inside another agent, variables of both are there. The
-/// one that `rexec run` has started goes first then.
+/// The name of the agent that `rexec run` has started, if rexec knows it, or else the one that the surest variable of an
+/// environment stands for: inside another agent, variables of both are there.
 pub fn known_name<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<&'static str> {
-    surest(run, env).map(|at| KNOWN[at].1)
+    let names = || KNOWN.iter().map(|(_, name)| *name).chain(WITHOUT_VARIABLES);
+    names().find(|name| name.as_bytes() == started(run)).or_else(|| surest(run, env).map(|at| KNOWN[at].1))
 }
 
 /// The place of an environment's surest variable in the table.

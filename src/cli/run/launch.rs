@@ -15,7 +15,7 @@ use rexec_sh::protocol::run_changes::{
 
 use super::links::ZSH_FOLDER;
 use super::preload::Preload;
-use super::recipes::{Recipe, RecipeStep};
+use super::recipes::{Recipe, RecipeStep, UNKNOWN};
 use crate::front::opencode;
 
 /// The variable by which a caller names itself.
@@ -61,7 +61,9 @@ pub(super) struct BadSettings;
 /// What this recipe changes. `name` is the name that the user gives the agent.
 pub(super) fn launch(recipe: &Recipe, name: Option<&OsStr>, user: &Situation<'_>) -> Result<AgentStart, BadSettings> {
     let mut launch = AgentStart::default();
-    for step in recipe.steps {
+    let lacks_preload = recipe.steps.contains(&RecipeStep::Preload) && user.preload.is_none();
+    let instead = if lacks_preload { UNKNOWN.steps } else { &[] };
+    for step in instead.iter().chain(recipe.steps) {
         launch.add(*step, recipe, user)?;
     }
     if let Some(name) = name {
@@ -216,7 +218,7 @@ fn codex_ignores(user: &Situation<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recipes::{ANY, RECIPES, UNKNOWN, named};
+    use super::super::recipes::{ANY, RECIPES, named};
     use super::*;
 
     /// How a recipe starts its agent for a user with this login shell and these variables.
@@ -297,6 +299,9 @@ mod tests {
                 "REXEC_RUN_AGENT=7:kilo",
             ]
         );
+        let without = launch(&ANY, None, &Situation { preload: None, ..user }).unwrap().set;
+        let has = |name: &str, value: &str| without.contains(&(name.to_owned(), value.into()));
+        assert!(has(WHOAMI, "kilo") && has("BASH_ENV", "/run/x/shells/rexec-env.sh"), "{without:?}");
     }
 
     #[test]

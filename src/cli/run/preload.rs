@@ -49,6 +49,11 @@ impl NoPreload {
             Self::NoLoader => "no library can be loaded into it",
         }
     }
+
+    /// Whether the agent may be another program, which this one starts.
+    pub(super) fn starts_another(self) -> bool {
+        matches!(self, Self::Shell | Self::Starter)
+    }
 }
 
 impl Preload {

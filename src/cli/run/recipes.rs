@@ -181,7 +181,7 @@ pub(super) const ANY: Recipe = Recipe {
     unseen: "shells without one; programs that it starts without a shell",
 };
 
-/// For one of them that no library can be loaded into: whatever cannot harm.
+/// For one of them that no library can be loaded into: whatever cannot harm. It may only start the agent, so it has no name.
 pub(super) const UNKNOWN: Recipe = Recipe {
     agent: "any, no preload",
     programs: &["PROGRAM"],
