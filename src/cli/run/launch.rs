@@ -129,7 +129,10 @@ impl AgentStart {
             let own = earlier.or_else(|| user.own("SHELL"));
             own.into_iter().for_each(|own| self.put(&format!("{OWN}SHELL"), own));
         }
-        let is_told = |name: &&str| !BY_RULE.contains(name) && !name.starts_with(OWN) && !PRELOAD.contains(name);
+        let has_shell = self.set.iter().any(|(name, _)| name.strip_prefix(OWN) == Some("SHELL"));
+        // Where the user has none, a command gets none.
+        let has_rule = |name: &str| BY_RULE.contains(&name) && (name != "SHELL" || has_shell);
+        let is_told = |name: &&str| !has_rule(name) && !name.starts_with(OWN) && !PRELOAD.contains(name);
         let names: Vec<String> =
             self.set.iter().map(|(name, _)| name.as_str()).filter(is_told).map(str::to_owned).collect();
         if names.is_empty() {
@@ -318,6 +321,7 @@ mod tests {
         assert_eq!(of("cn", &[("SHELL", "/usr/bin/nu")])[0], "SHELL=/run/x/shells/rexec-bash");
         let inside = [("SHELL", "/run/y/shells/rexec-fish"), ("REXEC_OWN_SHELL", "/usr/bin/fish")];
         assert_eq!(of("cn", &inside)[2], "REXEC_OWN_SHELL=/usr/bin/fish");
+        assert_eq!(of("cn", &[])[2..], ["REXEC_RUN_SET=SHELL"], "no SHELL");
         let sh = [("SHELL", "/bin/sh"), ("REXEC_WHOAMI", "me")];
         assert_eq!(of("aider", &sh), ["SHELL=/run/x/shells/rexec-sh", "REXEC_OWN_SHELL=/bin/sh"]);
         assert_eq!(of("gemini", &[]), ["PATH=/run/x/shells/bash-only"]);
@@ -351,7 +355,7 @@ mod tests {
     fn the_given_name_goes_first() {
         let cn = named(b"cn").unwrap();
         assert_eq!(changes(cn, Some("me"), &[("REXEC_WHOAMI", "you")])[1], "REXEC_WHOAMI=me");
-        assert_eq!(changes(cn, Some("me"), &[])[1..], ["REXEC_WHOAMI=me"]);
+        assert_eq!(changes(cn, Some("me"), &[])[1..], ["REXEC_WHOAMI=me", "REXEC_RUN_SET=SHELL"]);
         assert!(changes(&UNKNOWN, None, &[]).iter().all(|entry| !entry.starts_with(WHOAMI)));
     }
 

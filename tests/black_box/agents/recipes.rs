@@ -93,6 +93,31 @@ fn with_all_variables_at_once_each_agent_is_caught_as_well() {
     host.finish();
 }
 
+#[test]
+fn a_command_has_the_users_own_shell_or_none() {
+    let (place, host) = (Place::new(), host());
+    for (agent, shells, users) in [
+        ("cn", r#""${SHELL:-/bin/bash}""#, &[None, Some("/bin/dash")][..]),
+        // rexec does not know this one, and stands for bash where it does not know the user's shell.
+        ("sketch", "bash /bin/bash", &[None, Some("/bin/dash"), Some("/usr/bin/nu")]),
+    ] {
+        let text = format!(
+            "#!/bin/sh\nfor shell in {shells}; do $shell -c 'env | grep ^SHELL=; echo end$REXEC_INSIDE'; done\n"
+        );
+        let program = place.program(agent, &text);
+        let program = program.to_str().expect("a path in UTF-8");
+        for user in users {
+            let of = |mut command: std::process::Command| {
+                command.env_remove("SHELL").envs(user.map(|shell| ("SHELL", shell)));
+                String::from_utf8(command.output().expect("it starts").stdout).expect("text")
+            };
+            let alone = of(place.alone(program));
+            assert_eq!(of(place.run(&host, &[program])), alone.replace("end\n", "end1\n"), "{agent} with {user:?}");
+        }
+    }
+    host.finish();
+}
+
 /// The class that mini-swe-agent imports, as far as our own uses it.
 const LOCAL: &str = r#"
 import os, subprocess
