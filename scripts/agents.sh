@@ -13,8 +13,9 @@ usage: scripts/agents.sh [--bash-only] [--all-variables | --preload] [--keep] [-
 
   AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, codex-served, codex-zsh, gemini,
                  gemini-terminal, opencode, qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal, together,
-                 goose (default: all but goose, which has 270 MB). At a terminal a command of theirs is cancelled by a key, too. Without one the agent is
-                 also killed while a command runs, which must end. together is four agents at once at one host
+                 goose, kilo (default: all but the last two, which have 270 MB each). At a terminal a command of theirs is
+                 cancelled by a key, too. Without one the agent is also killed while a command runs, which must end.
+                 together is four agents at once at one host
   --bash-only    only the reference: no build, no host
   --all-variables
                  start the agents as rexec run starts a program that it does not know and that takes no preload: with all
@@ -40,7 +41,7 @@ all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served 
     copilot cline cn mini aider-terminal together)
 # Those that run only when they are named.
 # shellcheck disable=SC2034 # The reading of options takes it.
-on_request=(goose)
+on_request=(goose kilo)
 # Those that run together, and how many commands each of them has then.
 crowd=(claude codex gemini opencode)
 each=${REXEC_TOGETHER:-12}

@@ -244,6 +244,9 @@ const goose = {
   cases: usual.filter(({ name }) => name !== "much output"),
 };
 
+/// It is made from opencode.
+const kilo = { ...opencode, whoami: "Kilo Code" };
+
 /// Runs each line of a block by itself in `bash -i -c`, on a terminal, and tells its model no exit code.
 const aider = {
   whoami: "Aider",
@@ -358,5 +361,6 @@ export const agents = {
   cn: continueCli,
   mini,
   goose,
+  kilo,
   "aider-terminal": aider,
 };

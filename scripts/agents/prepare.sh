@@ -49,16 +49,16 @@ JSON
             settings=(GEMINI_API_KEY=none GOOGLE_GEMINI_BASE_URL="$url" GEMINI_CLI_TRUST_WORKSPACE=true)
             line=("$program" --approval-mode yolo --model gemini-2.5-pro "$ask" "$say")
             ;;
-        opencode)
-            mkdir -p -- "$home/.config/opencode"
-            cat >"$home/.config/opencode/opencode.json" <<JSON
+        opencode | kilo)
+            mkdir -p -- "$home/.config/$agent"
+            cat >"$home/.config/$agent/$agent.json" <<JSON
 { "autoupdate": false, "share": "disabled", "permission": "allow",
   "model": "mock/mock", "small_model": "mock/mock",
   "provider": { "mock": { "npm": "@ai-sdk/openai-compatible", "name": "mock",
     "options": { "baseURL": "$url/v1", "apiKey": "none" },
     "models": { "mock": { "name": "mock", "tool_call": true, "limit": { "context": 200000, "output": 8000 } } } } } }
 JSON
-            settings=(OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_LSP_DOWNLOAD=1)
+            settings=("${agent^^}_DISABLE_MODELS_FETCH=1" "${agent^^}_DISABLE_LSP_DOWNLOAD=1")
             line=("$program" run "$say")
             ;;
         qwen | qwen-terminal)

@@ -132,34 +132,33 @@ pub(super) const NO_SHIM: Notice = Notice::fixed(
     "scripts/install.sh installs it; cargo install does not",
 );
 
-/// The recipe for the agent of this name, which is at this path.
+/// The recipe for the agent of this name, which is at this path, and how the preload is loaded into it, if the recipe says
+/// so and it can be.
 fn recipe(name: &OsStr, path: &Path) -> Result<(&'static Recipe, Option<Preload>), Notice> {
     let file = Path::new(name).file_name().unwrap_or(name);
-    match recipes::named(file.as_bytes()) {
-        Some(recipe) if recipe.works() => Ok((recipe, None)),
-        Some(Recipe { agent, unseen, .. }) => {
-            let problem = format_args!("{agent} cannot be started this way. Not seen would be {unseen}");
-            Err(Notice::failed(problem, "start it without rexec run"))
-        }
-        None => {
-            let name = super::quoted(file);
-            match Preload::of(path, installed::preload(), on_path) {
-                Ok(preload) => {
-                    tell(format!(
-                        "the agent {name} is not known; rexec sees the shells that it starts (rexec run --list)"
-                    ));
-                    Ok((&recipes::ANY, Some(preload)))
-                }
-                Err(why) => {
-                    tell(format!(
-                        "the agent {name} is not known, and {}, so some of its commands may go unseen (rexec run --list)",
-                        why.why()
-                    ));
-                    Ok((if why.starts_another() { &recipes::UNKNOWN } else { &recipes::ANY }, None))
-                }
-            }
-        }
+    let known = recipes::named(file.as_bytes());
+    let recipe = known.unwrap_or(&recipes::ANY);
+    if !recipe.works() {
+        let problem = format_args!("{} cannot be started this way. Not seen would be {}", recipe.agent, recipe.unseen);
+        return Err(Notice::failed(problem, "start it without rexec run"));
     }
+    if !recipe.has_preload() {
+        return Ok((recipe, None));
+    }
+    let name = super::quoted(file);
+    let why = match (Preload::of(path, installed::preload(), on_path), known) {
+        (Ok(preload), Some(_)) => return Ok((recipe, Some(preload))),
+        (Ok(preload), None) => {
+            tell(format!("the agent {name} is not known; rexec sees the shells that it starts (rexec run --list)"));
+            return Ok((recipe, Some(preload)));
+        }
+        (Err(why), _) => why,
+    };
+    let is_known = if known.is_some() { "takes no preload: " } else { "is not known, and " };
+    let why_not = why.why();
+    tell(format!("the agent {name} {is_known}{why_not}, so some of its commands may go unseen (rexec run --list)"));
+    let may_be_another = known.is_none() && why.starts_another();
+    Ok((if may_be_another { &recipes::UNKNOWN } else { recipe }, None))
 }
 
 fn plan(recipe: &Recipe, preload: Option<&Preload>, call: &AgentCall, links: &Path) -> Result<AgentStart, Notice> {

@@ -71,6 +71,7 @@ mod tests {
         assert_eq!((with("CLAUDECODE=1"), with("REXEC_WHOAMI=Codex")), (Some(Agent::Claude), None));
         assert_eq!(called("", &["PATH=/bin", "CLAUDECODE=1"]), "Claude Code");
         assert_eq!(called("", &["CODEX_HOME=/h", "CODEX_CI=1"]), "Codex");
+        assert_eq!(called("", &["OPENCODE=1", "KILO_PID=7"]), "Kilo Code");
         assert_eq!(called("", &["CODEX_MANAGED_BY_NPM=1", "SHLVL=1"]), "Codex", "a hook");
         assert_eq!(called("", &["CODEX_HOME=/h", "OPENCODE=1"]), "opencode", "not what a profile may set");
         assert_eq!(called("", &["CLAUDECODE=1", "GEMINI_CLI=1"]), "Gemini CLI", "the inner agent");

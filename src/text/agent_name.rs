@@ -15,12 +15,13 @@ pub const UNNAMED: &str = "shell";
 /// The short name of a known agent; empty for any other name.
 #[must_use]
 pub fn short_name(whoami: &str) -> &'static str {
-    const SHORT: [(&str, &str); 14] = [
+    const SHORT: [(&str, &str); 15] = [
         ("Claude Code", "claude"),
         ("Codex", "codex"),
         ("Gemini CLI", "gemini"),
         ("Qwen Code", "qwen"),
         ("opencode", "opencode"),
+        ("Kilo Code", "kilo"),
         ("pi", "pi"),
         ("Copilot CLI", "copilot"),
         ("Cline", "cline"),

@@ -15,6 +15,7 @@ pub fn named_by_program(program: &str) -> Option<&'static str> {
         "gemini" => "Gemini CLI",
         "qwen" => "Qwen Code",
         "opencode" => "opencode",
+        "kilo" => "Kilo Code",
         "pi" => "pi",
         "copilot" => "Copilot CLI",
         "cline" => "Cline",

@@ -5,11 +5,13 @@ use super::process::Pid;
 
 /// Variables that name an agent, the surer ones first. An agent inside another one inherits the outer one's variables.
 /// So variables that only an agent's own commands get rank before those of a session.
-const KNOWN: [(&[u8], &str); 17] = [
+const KNOWN: [(&[u8], &str); 18] = [
     (b"CODEX_THREAD_ID=", "Codex"),
     (b"CODEX_CI=", "Codex"),
     (b"GEMINI_CLI=", "Gemini CLI"),
     (b"QWEN_CODE=", "Qwen Code"),
+    // It is made from opencode, and sets OPENCODE, too.
+    (b"KILO_PID=", "Kilo Code"),
     (b"OPENCODE=", "opencode"),
     (b"PI_CODING_AGENT=", "pi"),
     (b"COPILOT_CLI=", "Copilot CLI"),

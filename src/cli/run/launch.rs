@@ -61,7 +61,7 @@ pub(super) struct BadSettings;
 /// What this recipe changes. `name` is the name that the user gives the agent.
 pub(super) fn launch(recipe: &Recipe, name: Option<&OsStr>, user: &Situation<'_>) -> Result<AgentStart, BadSettings> {
     let mut launch = AgentStart::default();
-    let lacks_preload = recipe.steps.contains(&RecipeStep::Preload) && user.preload.is_none();
+    let lacks_preload = recipe.has_preload() && user.preload.is_none();
     let instead = if lacks_preload { UNKNOWN.steps } else { &[] };
     for step in instead.iter().chain(recipe.steps) {
         launch.add(*step, recipe, user)?;

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use rexec_sh::protocol::process::Pid;
 
 use super::launch::{self, Situation};
+use super::preload::Preload;
 use super::recipes::{RECIPES, Recipe, RecipeStep};
+use crate::cli::installed;
 use crate::sys::{file, process};
 
 /// An installed agent with its recipe applied.
@@ -39,19 +41,22 @@ fn agent(recipe: &'static Recipe, links: &Path) -> Option<InstalledAgent> {
     let program = recipe.programs.iter().find_map(|program| super::on_path(OsStr::new(program)))?;
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let (login_shell, has_zsh) = (process::login_shell(), super::on_path(OsStr::new("zsh")).is_some());
+    let preload = recipe.has_preload().then(|| Preload::of(&program, installed::preload(), super::on_path));
+    let preload = preload.transpose();
     let user = Situation {
         variable: &variable,
         login_shell: login_shell.as_deref(),
         has_zsh,
         links,
         program: OsStr::new(recipe.programs[0]),
-        preload: None,
+        preload: preload.as_ref().ok().and_then(Option::as_ref),
         pid: Pid::new(0),
     };
-    let (set, faults) = match launch::launch(recipe, None, &user) {
+    let (set, mut faults) = match launch::launch(recipe, None, &user) {
         Ok(start) => (start.set, start.remarks),
         Err(_) => (Vec::new(), vec!["OPENCODE_CONFIG_CONTENT is not a JSON object".to_owned()]),
     };
+    faults.extend(preload.as_ref().err().map(|why| format!("{}, so some of its commands may go unseen", why.why())));
     let has_zsh_account = recipe.steps.contains(&RecipeStep::ZshFolder) && user.has_account_with("zsh");
     let value = |name: &str| set.iter().find(|(set, _)| set == name).map(|(_, value)| PathBuf::from(value));
     let first = recipe.steps.first().and_then(|step| match step {
@@ -62,6 +67,9 @@ fn agent(recipe: &'static Recipe, links: &Path) -> Option<InstalledAgent> {
         RecipeStep::Python => Some((links.join("sh"), "its environment class")),
         RecipeStep::BashEnv if has_zsh_account => {
             Some((user.login_shell?.to_owned(), "your account, and ZDOTDIR hands its commands on"))
+        }
+        RecipeStep::Preload if user.preload.is_some() => {
+            Some((links.join("rexec-bash"), "the preload, in the place of its own choice"))
         }
         RecipeStep::BashEnv | RecipeStep::ZshFolder | RecipeStep::Level | RecipeStep::Preload | RecipeStep::Name => {
             Some((PathBuf::from("/bin/bash"), "its own choice, and BASH_ENV hands its commands on"))

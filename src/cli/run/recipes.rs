@@ -51,10 +51,20 @@ impl Recipe {
     pub(super) fn works(&self) -> bool {
         !self.steps.is_empty()
     }
+
+    /// Whether the preload is loaded into the agent, where it can be.
+    pub(super) fn has_preload(&self) -> bool {
+        self.steps.contains(&RecipeStep::Preload)
+    }
 }
 
+/// For an agent whose shells the preload sees.
+const PRELOADED: &[RecipeStep] = &[RecipeStep::Preload, RecipeStep::Name];
+/// What it does not see of these.
+const NOT_PRELOADED: &str = "programs that it starts without a shell";
+
 /// The agents that rexec knows.
-pub(super) const RECIPES: [Recipe; 14] = [
+pub(super) const RECIPES: [Recipe; 15] = [
     Recipe {
         agent: "Claude Code",
         programs: &["claude"],
@@ -154,6 +164,14 @@ pub(super) const RECIPES: [Recipe; 14] = [
         unseen: "MCP servers",
     },
     Recipe {
+        agent: "Kilo Code",
+        programs: &["kilo", "kilocode"],
+        steps: PRELOADED,
+        options: &[],
+        seen: "every command of the bash tool",
+        unseen: NOT_PRELOADED,
+    },
+    Recipe {
         agent: "Crush",
         programs: &["crush"],
         steps: &[],
@@ -175,7 +193,7 @@ pub(super) const RECIPES: [Recipe; 14] = [
 pub(super) const ANY: Recipe = Recipe {
     agent: "any other",
     programs: &["PROGRAM"],
-    steps: &[RecipeStep::Preload, RecipeStep::Name],
+    steps: PRELOADED,
     options: &[],
     seen: "every shell with a command that its own programs start",
     unseen: "shells without one; programs that it starts without a shell",
@@ -205,8 +223,8 @@ pub(super) fn named(file: &[u8]) -> Option<&'static Recipe> {
 }
 
 /// The names that complete `rexec run`.
-pub(super) const PROGRAMS: [&str; 12] =
-    ["claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider", "goose"];
+pub(super) const PROGRAMS: [&str; 13] =
+    ["claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider", "goose", "kilo"];
 
 /// All recipes as a table: what `rexec run --list` prints.
 pub(super) fn table() -> String {

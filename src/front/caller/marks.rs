@@ -73,6 +73,7 @@ fn variables(agent: &str) -> Variables {
         "copilot" => {
             Variables { version: b"COPILOT_CLI_BINARY_VERSION=", session: &[b"COPILOT_AGENT_SESSION_ID="], ..NONE }
         }
+        "kilo" => Variables { version: b"KILOCODE_VERSION=", session: &[b"KILO_RUN_ID="], ..NONE },
         "opencode" => Variables { session: &[b"OPENCODE_PID="], ..NONE },
         _ => NONE,
     }

@@ -52,6 +52,22 @@ fn each_installed_agent_is_proven_to_be_caught() {
 }
 
 #[test]
+fn an_agent_with_the_preload_is_proven_by_its_link_and_one_that_takes_none_is_named() {
+    crate::support::programs::build(&["-p", "rexec-preload"]);
+    let (place, host) = (Place::new(), host());
+    place.program("kilo", "#!/bin/sh\n");
+    let (text, _) = doctor(&place, &host, &[], &[]);
+    assert!(text.contains("it is a shell script, so some of its commands may go unseen"), "{text}");
+    if crate::support::programs::has("python3") {
+        place.program("kilo", "#!/usr/bin/env python3\n");
+        let (text, _) = doctor(&place, &host, &["--live"], &[]);
+        assert!(text.contains("shells/rexec-bash, by the preload"), "{text}");
+        assert_eq!(text.matches("arrived at the host").count(), 1, "{text}");
+    }
+    host.finish();
+}
+
+#[test]
 fn what_is_wrong_is_named_with_what_to_do() {
     let (place, host) = (Place::new(), host());
     let recipe = [("BASH_ENV", "/x/rexec-env.sh"), ("SHELL", "/x/rexec-bash"), ("REXEC_FALLBACK", "shell")];

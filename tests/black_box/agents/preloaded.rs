@@ -30,7 +30,7 @@ fn commands(host: &Host) -> Vec<String> {
 /// An agent, the program that executes it, and the commands that it gives to shells.
 const AGENTS: [(&str, &str, &str, &[&str]); 3] = [
     (
-        "kimi",
+        "sketch",
         "node",
         r#"process.env.OPENCODE = "1";
 const { execSync, spawnSync, execFileSync } = require("child_process");
@@ -56,7 +56,7 @@ say(execFileSync(process.execPath, ["-e", inner], { env: {} }));
         ],
     ),
     (
-        "vibe",
+        "draft",
         "python3",
         r#"import asyncio, os, pty, subprocess, sys
 def say(text):
@@ -89,7 +89,7 @@ os.spawnle(os.P_WAIT, "/bin/sh", "sh", "-c", "echo spawnle $A", {"A": "1"})
         ],
     ),
     (
-        "letta",
+        "outline",
         "perl",
         r#"$| = 1;
 system("echo system; true");
@@ -126,10 +126,47 @@ fn every_shell_of_an_unknown_agent_is_seen_and_its_results_are_the_same() {
     }
 }
 
+/// Agents with a row that names the preload: program, name, what they print by a shell, and the command, its agent, version
+/// and session in the journal.
+const KNOWN: [(&str, &str, &str, [&str; 4]); 1] = [(
+    "kilo",
+    "Kilo Code",
+    "Object.assign(process.env, { OPENCODE: '1', KILO_PID: '7', KILO_RUN_ID: 'a-b', KILOCODE_VERSION: '7.7.7' });
+console.log(require('child_process').spawnSync('/bin/bash', ['-c', 'echo in $OPENCODE']).stdout.toString());",
+    ["echo in $OPENCODE", "kilo", "7.7.7", "a-b"],
+)];
+
+#[test]
+fn a_known_agent_with_the_preload_is_named_and_its_command_is_what_its_model_wrote() {
+    preload();
+    if !programs::has("node") {
+        return;
+    }
+    let (place, host) = (Place::new(), host());
+    for (program, name, text, [command, agent, version, session]) in KNOWN {
+        let path = place.program(program, &format!("#!/usr/bin/env node\n{text}\n"));
+        let path = path.to_str().expect("a path in UTF-8");
+        let alone = printed(&mut place.alone(path));
+        assert_eq!(super::printed(&mut place.run(&host, &[path])), alone, "{program}: rexec says nothing");
+        let end = host.wait_for(command, |journal| {
+            journal.of_type("end").find(|end| end["whoami"] == name && end["command"] == command).cloned()
+        });
+        for (field, expected) in [("agent", agent), ("agent_version", version), ("session", session)] {
+            assert!(expected.is_empty() || end[field] == expected, "{program}: {field}: {end}");
+        }
+    }
+    host.finish();
+}
+
 #[test]
 fn what_cannot_be_loaded_gets_variables_and_is_told_so() {
     preload();
     let (place, host) = (Place::new(), host());
+    let kilo = place.program("kilo", "#!/bin/sh\n/bin/bash -c 'echo from kilo'\n");
+    let output = place.run(&host, &[kilo.to_str().expect("a path in UTF-8")]).output().expect("it starts");
+    assert!(said(&output).contains("the agent `kilo` takes no preload: it is a shell script, so some"), "{output:?}");
+    let is_kilos = |end: &serde_json::Value| end["command"] == "echo from kilo" && end["whoami"] == "Kilo Code";
+    host.wait_for("its command", |journal| journal.of_type("end").any(is_kilos).then_some(()));
     let agent = place.program("sketch", "#!/bin/sh\nenv | grep ^LD_PRELOAD=; $SHELL -c 'echo seen'\n");
     let output = place.run(&host, &[agent.to_str().expect("a path in UTF-8")]).output().expect("it starts");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "seen\n");

@@ -41,7 +41,7 @@ const SECRET_PARTS: [&[u8]; 20] = [
 const HARMLESS: [&[u8]; 8] =
     [b"PWD", b"OLDPWD", b"PATH", b"SSH_AUTH_SOCK", b"MANPATH", b"INFOPATH", b"DESKTOP_SESSION", b"SESSION_MANAGER"];
 /// Variables by whose values the host knows an agent, its version, session and call, and its own looks at the shell.
-const MARKS: [&[u8]; 28] = [
+const MARKS: [&[u8]; 31] = [
     b"AI_AGENT",
     b"CLAUDECODE",
     b"CLAUDE_CODE_EXECPATH",
@@ -63,6 +63,9 @@ const MARKS: [&[u8]; 28] = [
     b"GEMINI_SESSION_ID",
     b"GOOSE_TERMINAL",
     b"HOME",
+    b"KILOCODE_VERSION",
+    b"KILO_PID",
+    b"KILO_RUN_ID",
     b"OPENCODE",
     b"OPENCODE_PID",
     b"OR_APP_NAME",
