@@ -247,6 +247,18 @@ const goose = {
 /// It is made from opencode.
 const kilo = { ...opencode, whoami: "Kilo Code" };
 
+const letta = {
+  whoami: "Letta Code",
+  tool: "Bash",
+  input: described,
+  read({ text }) {
+    const failure = /^Exit code: (\d+)\n/.exec(text);
+    const output = text.slice(failure?.[0].length ?? 0).replace("\n\n", "\n");
+    return { output, code: Number(failure?.[1] ?? 0) };
+  },
+  cases: usualAndLeft,
+};
+
 /// Runs each line of a block by itself in `bash -i -c`, on a terminal, and tells its model no exit code.
 const aider = {
   whoami: "Aider",
@@ -362,5 +374,6 @@ export const agents = {
   mini,
   goose,
   kilo,
+  letta,
   "aider-terminal": aider,
 };

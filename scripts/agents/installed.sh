@@ -16,6 +16,7 @@ declare -A package=(
     [aider]=aider-chat@0.86.2
     [mini]=mini-swe-agent@2.4.6
     [kilo]=@kilocode/cli@7.7.7
+    [letta]=@letta-ai/letta-code@0.25.9
     # Its program for this kind of machine, without the terminal interface around it.
     [goose]=@aaif/goose-binary-linux-x64@0.20.1
 )

@@ -114,6 +114,11 @@ YAML
                 GOOSE_MODE=auto GOOSE_TELEMETRY_ENABLED=false)
             line=("$program" run --no-session --with-builtin developer --text "$say")
             ;;
+        letta)
+            # Its own backend on this machine, with a model that is as LM Studio's.
+            settings=(LMSTUDIO_BASE_URL="$url/v1" LETTA_CODE_TELEM=0 DISABLE_AUTOUPDATER=1)
+            line=("$program" --backend local --new-agent --model lmstudio/mock --toolset default --no-memfs --yolo -p "$say")
+            ;;
         pi)
             mkdir -p -- "$home/.pi/agent"
             cat >"$home/.pi/agent/models.json" <<JSON

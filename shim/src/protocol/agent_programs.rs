@@ -16,6 +16,7 @@ pub fn named_by_program(program: &str) -> Option<&'static str> {
         "qwen" => "Qwen Code",
         "opencode" => "opencode",
         "kilo" => "Kilo Code",
+        "letta" => "Letta Code",
         "pi" => "pi",
         "copilot" => "Copilot CLI",
         "cline" => "Cline",

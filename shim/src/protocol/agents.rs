@@ -5,7 +5,7 @@ use super::process::Pid;
 
 /// Variables that name an agent, the surer ones first. An agent inside another one inherits the outer one's variables.
 /// So variables that only an agent's own commands get rank before those of a session.
-const KNOWN: [(&[u8], &str); 18] = [
+const KNOWN: [(&[u8], &str); 19] = [
     (b"CODEX_THREAD_ID=", "Codex"),
     (b"CODEX_CI=", "Codex"),
     (b"GEMINI_CLI=", "Gemini CLI"),
@@ -16,6 +16,7 @@ const KNOWN: [(&[u8], &str); 18] = [
     (b"PI_CODING_AGENT=", "pi"),
     (b"COPILOT_CLI=", "Copilot CLI"),
     (b"CLINE_CONNECTOR_CLI_LAUNCH=", "Cline"),
+    (b"LETTA_CONVERSATION_ID=", "Letta Code"),
     (b"CRUSH=", "Crush"),
     (b"GOOSE_TERMINAL=", "Goose"),
     (b"OR_APP_NAME=Aider", "Aider"),

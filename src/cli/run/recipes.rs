@@ -64,7 +64,7 @@ const PRELOADED: &[RecipeStep] = &[RecipeStep::Preload, RecipeStep::Name];
 const NOT_PRELOADED: &str = "programs that it starts without a shell";
 
 /// The agents that rexec knows.
-pub(super) const RECIPES: [Recipe; 15] = [
+pub(super) const RECIPES: [Recipe; 16] = [
     Recipe {
         agent: "Claude Code",
         programs: &["claude"],
@@ -172,6 +172,14 @@ pub(super) const RECIPES: [Recipe; 15] = [
         unseen: NOT_PRELOADED,
     },
     Recipe {
+        agent: "Letta Code",
+        programs: &["letta"],
+        steps: PRELOADED,
+        options: &[],
+        seen: "every command of the Bash tool",
+        unseen: NOT_PRELOADED,
+    },
+    Recipe {
         agent: "Crush",
         programs: &["crush"],
         steps: &[],
@@ -223,8 +231,10 @@ pub(super) fn named(file: &[u8]) -> Option<&'static Recipe> {
 }
 
 /// The names that complete `rexec run`.
-pub(super) const PROGRAMS: [&str; 13] =
-    ["claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider", "goose", "kilo"];
+pub(super) const PROGRAMS: [&str; 14] = [
+    "claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider", "goose", "kilo",
+    "letta",
+];
 
 /// All recipes as a table: what `rexec run --list` prints.
 pub(super) fn table() -> String {

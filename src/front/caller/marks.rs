@@ -74,6 +74,7 @@ fn variables(agent: &str) -> Variables {
             Variables { version: b"COPILOT_CLI_BINARY_VERSION=", session: &[b"COPILOT_AGENT_SESSION_ID="], ..NONE }
         }
         "kilo" => Variables { version: b"KILOCODE_VERSION=", session: &[b"KILO_RUN_ID="], ..NONE },
+        "letta" => Variables { session: &[b"LETTA_CONVERSATION_ID="], ..NONE },
         "opencode" => Variables { session: &[b"OPENCODE_PID="], ..NONE },
         _ => NONE,
     }
@@ -140,6 +141,7 @@ fn role<'a>(agent: &str, value: impl Fn(&[u8]) -> Option<&'a [u8]>) -> Role {
     match threads() {
         _ if is_hook => Role::Hook,
         Some((session, thread)) if agent == "codex" && session != thread => Role::Subagent,
+        _ if agent == "letta" && value(b"LETTA_CODE_AGENT_ROLE=") == Some(b"subagent") => Role::Subagent,
         _ => Role::Agent,
     }
 }
@@ -201,6 +203,8 @@ mod tests {
         let commands = ["CODEX_CI=1", "CODEX_SESSION_ID=s", "CODEX_THREAD_ID=t"];
         assert_eq!((role(&commands), role(&commands[..2])), (Role::Subagent, Role::Agent));
         assert_eq!(role(&["CODEX_HOME=/h"]), Role::Hook);
+        let letta = ["LETTA_CONVERSATION_ID=c", "LETTA_CODE_AGENT_ROLE=subagent"];
+        assert_eq!((role(&letta), role(&letta[..1])), (Role::Subagent, Role::Agent));
         assert_eq!(
             CallerMarks::read(b"", Some("Codex"), &[b"CODEX_HOME=/h"], true).role,
             Role::Agent,

@@ -128,12 +128,18 @@ fn every_shell_of_an_unknown_agent_is_seen_and_its_results_are_the_same() {
 
 /// Agents with a row that names the preload: program, name, what they print by a shell, and the command, its agent, version
 /// and session in the journal.
-const KNOWN: [(&str, &str, &str, [&str; 4]); 1] = [(
+const KNOWN: [(&str, &str, &str, [&str; 4]); 2] = [(
     "kilo",
     "Kilo Code",
     "Object.assign(process.env, { OPENCODE: '1', KILO_PID: '7', KILO_RUN_ID: 'a-b', KILOCODE_VERSION: '7.7.7' });
 console.log(require('child_process').spawnSync('/bin/bash', ['-c', 'echo in $OPENCODE']).stdout.toString());",
     ["echo in $OPENCODE", "kilo", "7.7.7", "a-b"],
+), (
+    "letta",
+    "Letta Code",
+    "const env = { ...process.env, LETTA_CONVERSATION_ID: 'conv-1' };
+console.log(require('child_process').spawnSync('bash', ['-c', 'echo $LETTA_CONVERSATION_ID'], { env }).stdout.toString());",
+    ["echo $LETTA_CONVERSATION_ID", "letta", "", "conv-1"],
 )];
 
 #[test]

@@ -41,7 +41,7 @@ const SECRET_PARTS: [&[u8]; 20] = [
 const HARMLESS: [&[u8]; 8] =
     [b"PWD", b"OLDPWD", b"PATH", b"SSH_AUTH_SOCK", b"MANPATH", b"INFOPATH", b"DESKTOP_SESSION", b"SESSION_MANAGER"];
 /// Variables by whose values the host knows an agent, its version, session and call, and its own looks at the shell.
-const MARKS: [&[u8]; 31] = [
+const MARKS: [&[u8]; 33] = [
     b"AI_AGENT",
     b"CLAUDECODE",
     b"CLAUDE_CODE_EXECPATH",
@@ -66,6 +66,8 @@ const MARKS: [&[u8]; 31] = [
     b"KILOCODE_VERSION",
     b"KILO_PID",
     b"KILO_RUN_ID",
+    b"LETTA_CODE_AGENT_ROLE",
+    b"LETTA_CONVERSATION_ID",
     b"OPENCODE",
     b"OPENCODE_PID",
     b"OR_APP_NAME",
