@@ -247,6 +247,19 @@ const goose = {
 /// It is made from opencode.
 const kilo = { ...opencode, whoami: "Kilo Code" };
 
+const kimi = {
+  whoami: "Kimi Code",
+  tool: "Bash",
+  wrapper: /^cd '/,
+  input: described,
+  read({ text }) {
+    const told =
+      /^Wall time: [\d.]+ seconds\n(?:<system>ERROR: Tool execution failed\.<\/system>\n)?([^]*?)(?:\n?Command failed with exit code: (\d+)\.)?$/.exec(text);
+    return told ? { output: told[1], code: Number(told[2] ?? 0) } : { output: text, code: undefined };
+  },
+  cases: usualAndLeft,
+};
+
 const letta = {
   whoami: "Letta Code",
   tool: "Bash",
@@ -374,6 +387,7 @@ export const agents = {
   mini,
   goose,
   kilo,
+  kimi,
   letta,
   "aider-terminal": aider,
 };

@@ -16,6 +16,7 @@ declare -A package=(
     [aider]=aider-chat@0.86.2
     [mini]=mini-swe-agent@2.4.6
     [kilo]=@kilocode/cli@7.7.7
+    [kimi]=@moonshot-ai/kimi-code@2.1.0
     [letta]=@letta-ai/letta-code@0.25.9
     # Its program for this kind of machine, without the terminal interface around it.
     [goose]=@aaif/goose-binary-linux-x64@0.20.1
@@ -33,6 +34,11 @@ find_agent() { # AGENT
     program=$place/node_modules/.bin/$name
     install=(npm install --prefix "$place" --no-audit --no-fund --loglevel error)
     mkdir -p -- "$place"
+    if [[ $name == kimi ]]; then
+        # It needs a newer node than may be there.
+        install+=(node@24)
+        PATH=$place/node_modules/.bin:$PATH
+    fi
     if [[ " ${python[*]} " == *" $name "* ]]; then
         # Aider has about 700 MB.
         program=$place/bin/$name

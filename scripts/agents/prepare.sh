@@ -114,6 +114,11 @@ YAML
                 GOOSE_MODE=auto GOOSE_TELEMETRY_ENABLED=false)
             line=("$program" run --no-session --with-builtin developer --text "$say")
             ;;
+        kimi)
+            settings=(KIMI_MODEL_NAME=mock KIMI_MODEL_API_KEY=none KIMI_MODEL_PROVIDER_TYPE=openai KIMI_MODEL_BASE_URL="$url/v1"
+                KIMI_CODE_NO_AUTO_UPDATE=1 PWD="${home%/home}/project")
+            line=("$program" --prompt "$say")
+            ;;
         letta)
             # Its own backend on this machine, with a model that is as LM Studio's.
             settings=(LMSTUDIO_BASE_URL="$url/v1" LETTA_CODE_TELEM=0 DISABLE_AUTOUPDATER=1)

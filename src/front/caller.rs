@@ -24,13 +24,14 @@ pub fn name(given: &[u8], run: &[u8], known: Option<&str>) -> String {
     }
 }
 
-/// The agent whose wrapper the caller's command may be in. The caller's name for itself does not count as a proof.
+/// The agent whose wrapper the caller's command may be in, by what `rexec run` says or the caller's variables. The caller's name for itself does not count as a proof.
 pub fn agent(known: Option<&str>) -> Option<Agent> {
     match known? {
         "Claude Code" => Some(Agent::Claude),
         "Codex" => Some(Agent::Codex),
         "Gemini CLI" => Some(Agent::Gemini),
         "opencode" => Some(Agent::Opencode),
+        "Kimi Code" => Some(Agent::Kimi),
         _ => None,
     }
 }

@@ -15,13 +15,14 @@ pub const UNNAMED: &str = "shell";
 /// The short name of a known agent; empty for any other name.
 #[must_use]
 pub fn short_name(whoami: &str) -> &'static str {
-    const SHORT: [(&str, &str); 16] = [
+    const SHORT: [(&str, &str); 17] = [
         ("Claude Code", "claude"),
         ("Codex", "codex"),
         ("Gemini CLI", "gemini"),
         ("Qwen Code", "qwen"),
         ("opencode", "opencode"),
         ("Kilo Code", "kilo"),
+        ("Kimi Code", "kimi"),
         ("Letta Code", "letta"),
         ("pi", "pi"),
         ("Copilot CLI", "copilot"),

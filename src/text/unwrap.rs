@@ -1,7 +1,8 @@
 //! Finds the model's command in a shell call of an agent.
 //!
 //! Agents wrap the command in text of their own: Claude Code sources a snapshot and writes a directory file, Codex restores
-//! variables and ends in an `exec`, Gemini CLI collects job numbers, opencode reads the user's aliases.
+//! variables and ends in an `exec`, Gemini CLI collects job numbers, opencode reads the user's aliases, Kimi Code goes to a
+//! directory.
 //!
 //! Invariants: a wrapper is removed only if the *whole* text is the wrapper of the agent that the caller's environment
 //! names. Each variable part of it is the command, or cannot execute anything, or is the caller's by its environment, or is
@@ -26,6 +27,8 @@ pub enum Agent {
     Gemini,
     /// opencode, by opencode.ai.
     Opencode,
+    /// Kimi Code, by Moonshot AI.
+    Kimi,
 }
 
 /// The caller of a shell, by the environment that the agent set, which a model cannot write.
@@ -127,6 +130,7 @@ pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>, env: &[&[u8]], agent: Op
         Some(Agent::Claude) => claude::wrapper(text, &caller).or_else(|| claude::look(options, text, &caller)),
         Some(Agent::Codex) => codex::wrapper(text, &caller),
         Some(Agent::Gemini) => others::gemini(text),
+        Some(Agent::Kimi) => others::kimi(text, &caller),
         None => None,
     };
     if let Some(Short { before, is_sandboxed }) = short {
@@ -142,6 +146,7 @@ fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> bool {
     match caller.agent {
         Some(Agent::Claude) => claude::is_probe(options, text, caller),
         Some(Agent::Codex) => codex::is_probe(options, text),
+        Some(Agent::Kimi) => options == [b"-l", b"-c"] && text == b"/usr/bin/env",
         _ => false,
     }
 }

@@ -16,6 +16,8 @@ pub fn named_by_program(program: &str) -> Option<&'static str> {
         "qwen" => "Qwen Code",
         "opencode" => "opencode",
         "kilo" => "Kilo Code",
+        // The second one is how its process names itself.
+        "kimi" | "kimi-code" => "Kimi Code",
         "letta" => "Letta Code",
         "pi" => "pi",
         "copilot" => "Copilot CLI",

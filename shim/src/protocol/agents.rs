@@ -30,7 +30,7 @@ const KNOWN: [(&[u8], &str); 19] = [
 ];
 
 /// Agents that set none.
-const WITHOUT_VARIABLES: [&str; 1] = ["Continue"];
+const WITHOUT_VARIABLES: [&str; 2] = ["Continue", "Kimi Code"];
 
 /// Processes above a call that are looked at.
 const ANCESTORS_MAX: u32 = 64;

@@ -64,7 +64,7 @@ const PRELOADED: &[RecipeStep] = &[RecipeStep::Preload, RecipeStep::Name];
 const NOT_PRELOADED: &str = "programs that it starts without a shell";
 
 /// The agents that rexec knows.
-pub(super) const RECIPES: [Recipe; 16] = [
+pub(super) const RECIPES: [Recipe; 17] = [
     Recipe {
         agent: "Claude Code",
         programs: &["claude"],
@@ -172,6 +172,14 @@ pub(super) const RECIPES: [Recipe; 16] = [
         unseen: NOT_PRELOADED,
     },
     Recipe {
+        agent: "Kimi Code",
+        programs: &["kimi"],
+        steps: PRELOADED,
+        options: &[],
+        seen: "every command",
+        unseen: NOT_PRELOADED,
+    },
+    Recipe {
         agent: "Letta Code",
         programs: &["letta"],
         steps: PRELOADED,
@@ -231,9 +239,9 @@ pub(super) fn named(file: &[u8]) -> Option<&'static Recipe> {
 }
 
 /// The names that complete `rexec run`.
-pub(super) const PROGRAMS: [&str; 14] = [
+pub(super) const PROGRAMS: [&str; 15] = [
     "claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider", "goose", "kilo",
-    "letta",
+    "kimi", "letta",
 ];
 
 /// All recipes as a table: what `rexec run --list` prints.

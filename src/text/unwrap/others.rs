@@ -1,6 +1,7 @@
-//! Gemini CLI's and opencode's shell calls: a beginning and an end of their own, and between them the command as written.
+//! The shell calls of Gemini CLI, opencode and Kimi Code: a beginning and an end of their own, and between them the command
+//! as written.
 //!
-//! Measured with Gemini CLI 0.61.0 and opencode 1.18.33.
+//! Measured with Gemini CLI 0.61.0, opencode 1.18.33 and Kimi Code 2.1.0.
 
 use super::scan::{Rest, all, quoted};
 use super::{Caller, Short};
@@ -35,6 +36,16 @@ pub(super) fn opencode(options: &[&[u8]], text: &[u8], positional: &[&[u8]], cal
         return short.with(&[b"eval \"", command, b"\""].concat());
     }
     short.with(&command.iter().copied().filter(|byte| *byte != b'\\').collect::<Vec<u8>>())
+}
+
+/// Removes the step to a directory that Kimi Code puts before each command, if it leads to where the caller is.
+pub(super) fn kimi(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
+    let mut rest = Rest(text);
+    rest.literal(b"cd ")?;
+    let folder = rest.word().filter(|folder| folder.starts_with(b"/"))?;
+    rest.literal(b" && ")?;
+    (caller.var("PWD") == Some(&folder)).then_some(())?;
+    Short::default().with(rest.0)
 }
 
 /// An argument vector as a person would type it.

@@ -411,6 +411,31 @@ fn geminis_and_opencodes_wrappers_are_removed_and_nothing_else() {
 }
 
 #[test]
+fn kimi_codes_step_to_the_callers_directory_comes_off_and_any_other_stays() {
+    let by = |folder: &str, text: &str| short(Some(Agent::Kimi), &[&format!("PWD={folder}")], text);
+    assert_eq!(by("/p", "cd '/p' && npm test || exit 3"), ("npm test || exit 3".to_owned(), true));
+    assert_eq!(by("/it's", r"cd '/it'\''s' && ls"), ("ls".to_owned(), true));
+    for text in [
+        "cd '/q' && ls",
+        "cd '/p'; ls",
+        "cd '/p' &&ls",
+        "cd '/p' || ls",
+        "cd \"$(EVIL)\" && ls",
+        "cd 'p' && ls",
+        "cd '/p' && ",
+    ] {
+        assert_whole(Some(Agent::Kimi), &["PWD=/p"], text.as_bytes());
+    }
+    assert_whole(Some(Agent::Kimi), &[], b"cd '/p' && ls");
+    assert_whole(None, &["PWD=/p"], b"cd '/p' && ls");
+    let looks = |options: &[&[u8]], text: &[u8]| {
+        call_by(Some(Agent::Kimi), &[], &[&[b"/usr/bin/bash".as_slice()], options, &[text]].concat()).is_probe
+    };
+    assert!(looks(&[b"-l", b"-c"], b"/usr/bin/env") && !looks(&[b"-c"], b"/usr/bin/env"));
+    assert!(!looks(&[b"-l", b"-c"], b"/usr/bin/env; EVIL"));
+}
+
+#[test]
 fn positional_arguments_are_shown_with_the_command() {
     assert_eq!(plain(&["sh", "-c", "echo && eval 'x"]), "echo && eval 'x");
     assert_eq!(plain(&["bash", "-o", "pipefail", "-O", "extglob", "-c", "ls"]), "ls");

@@ -128,7 +128,7 @@ fn every_shell_of_an_unknown_agent_is_seen_and_its_results_are_the_same() {
 
 /// Agents with a row that names the preload: program, name, what they print by a shell, and the command, its agent, version
 /// and session in the journal.
-const KNOWN: [(&str, &str, &str, [&str; 4]); 2] = [(
+const KNOWN: [(&str, &str, &str, [&str; 4]); 3] = [(
     "kilo",
     "Kilo Code",
     "Object.assign(process.env, { OPENCODE: '1', KILO_PID: '7', KILO_RUN_ID: 'a-b', KILOCODE_VERSION: '7.7.7' });
@@ -140,7 +140,16 @@ console.log(require('child_process').spawnSync('/bin/bash', ['-c', 'echo in $OPE
     "const env = { ...process.env, LETTA_CONVERSATION_ID: 'conv-1' };
 console.log(require('child_process').spawnSync('bash', ['-c', 'echo $LETTA_CONVERSATION_ID'], { env }).stdout.toString());",
     ["echo $LETTA_CONVERSATION_ID", "letta", "", "conv-1"],
-)];
+),
+    (
+        "kimi",
+        "Kimi Code",
+        "const text = \"cd '\" + process.cwd() + \"' && echo in $TERM\";
+const env = { ...process.env, SHELL: '/bin/bash', TERM: 'dumb', PWD: process.cwd() };
+console.log(require('child_process').spawnSync('/bin/bash', ['-c', text], { env }).stdout.toString());",
+        ["echo in $TERM", "kimi", "", ""],
+    ),
+];
 
 #[test]
 fn a_known_agent_with_the_preload_is_named_and_its_command_is_what_its_model_wrote() {
