@@ -13,7 +13,7 @@ usage: scripts/agents.sh [--bash-only] [--all-variables | --preload] [--keep] [-
 
   AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, codex-served, codex-zsh, gemini,
                  gemini-terminal, opencode, qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal, together,
-                 goose, kilo, kimi, letta (default: all but the last four, which are large). At a terminal a command of theirs is
+                 goose, kilo, kimi, letta, vibe (default: all but the last five, which are large). At a terminal a command of theirs is
                  cancelled by a key, too. Without one the agent is also killed while a command runs, which must end.
                  together is four agents at once at one host
   --bash-only    only the reference: no build, no host
@@ -41,7 +41,7 @@ all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served 
     copilot cline cn mini aider-terminal together)
 # Those that run only when they are named.
 # shellcheck disable=SC2034 # The reading of options takes it.
-on_request=(goose kilo kimi letta)
+on_request=(goose kilo kimi letta vibe)
 # Those that run together, and how many commands each of them has then.
 crowd=(claude codex gemini opencode)
 each=${REXEC_TOGETHER:-12}

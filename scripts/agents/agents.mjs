@@ -272,6 +272,20 @@ const letta = {
   cases: usualAndLeft,
 };
 
+/// Its shell is zsh where there is one.
+const vibe = {
+  whoami: "Mistral Vibe",
+  tool: "bash",
+  wrapper: /^\{ \[ -r /,
+  input: byCommand,
+  read({ text }) {
+    const { stdout, stderr, returncode } = JSON.parse(text);
+    return { output: stdout + stderr, code: returncode };
+  },
+  // Much output is in a file, and the umask of zsh has no leading zero.
+  cases: usualAndLeft.filter(({ name }) => !["much output", "the environment"].includes(name)),
+};
+
 /// Runs each line of a block by itself in `bash -i -c`, on a terminal, and tells its model no exit code.
 const aider = {
   whoami: "Aider",
@@ -389,5 +403,6 @@ export const agents = {
   kilo,
   kimi,
   letta,
+  vibe,
   "aider-terminal": aider,
 };

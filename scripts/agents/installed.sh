@@ -14,6 +14,8 @@ declare -A package=(
     [cline]=cline@3.0.65
     [cn]=@continuedev/cli@1.5.47
     [aider]=aider-chat@0.86.2
+    # It needs Python 3.12.
+    [vibe]=mistral-vibe@3.0.2
     [mini]=mini-swe-agent@2.4.6
     [kilo]=@kilocode/cli@7.7.7
     [kimi]=@moonshot-ai/kimi-code@2.1.0
@@ -22,7 +24,7 @@ declare -A package=(
     [goose]=@aaif/goose-binary-linux-x64@0.20.1
 )
 # Those that come from PyPI, not from npm.
-python=(aider mini)
+python=(aider mini vibe)
 
 # Finds or installs an agent, and sets `program` to its path.
 find_agent() { # AGENT

@@ -119,6 +119,24 @@ YAML
                 KIMI_CODE_NO_AUTO_UPDATE=1 PWD="${home%/home}/project")
             line=("$program" --prompt "$say")
             ;;
+        vibe)
+            mkdir -p -- "$home/.vibe"
+            cat >"$home/.vibe/config.toml" <<TOML
+active_model = "mock"
+enable_update_checks = false
+enable_telemetry = false
+[[providers]]
+name = "mock"
+api_base = "$url/v1"
+api_key_env_var = "MOCK_KEY"
+[[models]]
+name = "mock"
+provider = "mock"
+alias = "mock"
+TOML
+            settings=(MOCK_KEY=none)
+            line=("$program" --trust --auto-approve --prompt "$say")
+            ;;
         letta)
             # Its own backend on this machine, with a model that is as LM Studio's.
             settings=(LMSTUDIO_BASE_URL="$url/v1" LETTA_CODE_TELEM=0 DISABLE_AUTOUPDATER=1)

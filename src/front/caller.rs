@@ -32,6 +32,7 @@ pub fn agent(known: Option<&str>) -> Option<Agent> {
         "Gemini CLI" => Some(Agent::Gemini),
         "opencode" => Some(Agent::Opencode),
         "Kimi Code" => Some(Agent::Kimi),
+        "Mistral Vibe" => Some(Agent::Vibe),
         _ => None,
     }
 }

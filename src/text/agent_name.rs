@@ -15,7 +15,7 @@ pub const UNNAMED: &str = "shell";
 /// The short name of a known agent; empty for any other name.
 #[must_use]
 pub fn short_name(whoami: &str) -> &'static str {
-    const SHORT: [(&str, &str); 17] = [
+    const SHORT: [(&str, &str); 18] = [
         ("Claude Code", "claude"),
         ("Codex", "codex"),
         ("Gemini CLI", "gemini"),
@@ -24,6 +24,7 @@ pub fn short_name(whoami: &str) -> &'static str {
         ("Kilo Code", "kilo"),
         ("Kimi Code", "kimi"),
         ("Letta Code", "letta"),
+        ("Mistral Vibe", "vibe"),
         ("pi", "pi"),
         ("Copilot CLI", "copilot"),
         ("Cline", "cline"),

@@ -2,7 +2,7 @@
 //!
 //! Agents wrap the command in text of their own: Claude Code sources a snapshot and writes a directory file, Codex restores
 //! variables and ends in an `exec`, Gemini CLI collects job numbers, opencode reads the user's aliases, Kimi Code goes to a
-//! directory.
+//! directory, Mistral Vibe starts its shell by another one.
 //!
 //! Invariants: a wrapper is removed only if the *whole* text is the wrapper of the agent that the caller's environment
 //! names. Each variable part of it is the command, or cannot execute anything, or is the caller's by its environment, or is
@@ -13,6 +13,7 @@ mod claude;
 mod codex;
 mod others;
 mod scan;
+mod vibe;
 
 pub use scan::quoted as shell_word;
 
@@ -29,6 +30,8 @@ pub enum Agent {
     Opencode,
     /// Kimi Code, by Moonshot AI.
     Kimi,
+    /// Mistral Vibe, by Mistral AI.
+    Vibe,
 }
 
 /// The caller of a shell, by the environment that the agent set, which a model cannot write.
@@ -126,6 +129,7 @@ pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>, env: &[&[u8]], agent: Op
     }
     let short = match agent {
         Some(Agent::Opencode) => others::opencode(options, text, positional, &caller),
+        Some(Agent::Vibe) => vibe::wrapper(options, text, positional, &caller),
         Some(_) if !is_plain => None,
         Some(Agent::Claude) => claude::wrapper(text, &caller).or_else(|| claude::look(options, text, &caller)),
         Some(Agent::Codex) => codex::wrapper(text, &caller),
@@ -146,6 +150,7 @@ fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> bool {
     match caller.agent {
         Some(Agent::Claude) => claude::is_probe(options, text, caller),
         Some(Agent::Codex) => codex::is_probe(options, text),
+        Some(Agent::Vibe) => vibe::is_probe(options, text),
         Some(Agent::Kimi) => options == [b"-l", b"-c"] && text == b"/usr/bin/env",
         _ => false,
     }

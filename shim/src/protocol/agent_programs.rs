@@ -19,6 +19,7 @@ pub fn named_by_program(program: &str) -> Option<&'static str> {
         // The second one is how its process names itself.
         "kimi" | "kimi-code" => "Kimi Code",
         "letta" => "Letta Code",
+        "vibe" | "vibe-rs" | "vibe-app-server" => "Mistral Vibe",
         "pi" => "pi",
         "copilot" => "Copilot CLI",
         "cline" => "Cline",

@@ -5,7 +5,7 @@ use super::process::Pid;
 
 /// Variables that name an agent, the surer ones first. An agent inside another one inherits the outer one's variables.
 /// So variables that only an agent's own commands get rank before those of a session.
-const KNOWN: [(&[u8], &str); 19] = [
+const KNOWN: [(&[u8], &str); 20] = [
     (b"CODEX_THREAD_ID=", "Codex"),
     (b"CODEX_CI=", "Codex"),
     (b"GEMINI_CLI=", "Gemini CLI"),
@@ -25,6 +25,7 @@ const KNOWN: [(&[u8], &str); 19] = [
     (b"AI_AGENT=claude-code", "Claude Code"),
     (b"GEMINI_SESSION_ID=", "Gemini CLI"),
     (b"QWEN_CODE_SESSION_ID=", "Qwen Code"),
+    (b"VIBE_APP_SERVER_BIN=", "Mistral Vibe"),
     // Codex starts its hooks and its looks at the shell with its own environment only.
     (b"CODEX_", "Codex"),
 ];

@@ -64,7 +64,7 @@ const PRELOADED: &[RecipeStep] = &[RecipeStep::Preload, RecipeStep::Name];
 const NOT_PRELOADED: &str = "programs that it starts without a shell";
 
 /// The agents that rexec knows.
-pub(super) const RECIPES: [Recipe; 17] = [
+pub(super) const RECIPES: [Recipe; 18] = [
     Recipe {
         agent: "Claude Code",
         programs: &["claude"],
@@ -188,6 +188,14 @@ pub(super) const RECIPES: [Recipe; 17] = [
         unseen: NOT_PRELOADED,
     },
     Recipe {
+        agent: "Mistral Vibe",
+        programs: &["vibe"],
+        steps: PRELOADED,
+        options: &[],
+        seen: "every command",
+        unseen: NOT_PRELOADED,
+    },
+    Recipe {
         agent: "Crush",
         programs: &["crush"],
         steps: &[],
@@ -239,9 +247,9 @@ pub(super) fn named(file: &[u8]) -> Option<&'static Recipe> {
 }
 
 /// The names that complete `rexec run`.
-pub(super) const PROGRAMS: [&str; 15] = [
+pub(super) const PROGRAMS: [&str; 16] = [
     "claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider", "goose", "kilo",
-    "kimi", "letta",
+    "kimi", "letta", "vibe",
 ];
 
 /// All recipes as a table: what `rexec run --list` prints.

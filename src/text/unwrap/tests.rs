@@ -436,6 +436,62 @@ fn kimi_codes_step_to_the_callers_directory_comes_off_and_any_other_stays() {
 }
 
 #[test]
+fn mistral_vibes_two_shells_come_off_and_nothing_else() {
+    const FIRST: &str = "{ echo 1000 >/proc/self/oom_score_adj; } 2>&-; exec \"$0\" \"$@\"";
+    let file = format!("/t/mistralai-vibe-login-shell-6f_y8pq/login-shell-{}.sh", "0f".repeat(16));
+    let line = |file: &str| format!("{{ [ -r '{file}' ] && . '{file}'; }} 2>&-\n");
+    let by = |first: &str, shell: &str, inner: &str| {
+        let argv: [&[u8]; 6] = [b"/bin/sh", b"-c", first.as_bytes(), shell.as_bytes(), b"-c", inner.as_bytes()];
+        let unwrapped = call_by(Some(Agent::Vibe), &["TMPDIR=/t"], &argv);
+        (String::from_utf8(unwrapped.command).unwrap(), unwrapped.is_unwrapped)
+    };
+    let read = line(&file);
+    let two_files = read.replace("&& . '/t", "&& . '/EVIL") + "ls";
+    for (shell, inner, command) in [
+        ("/usr/bin/zsh", format!(r"{read}eval 'echo '\''it'\'''"), "echo 'it'"),
+        ("/usr/bin/bash", format!("{read}eval 'ls'\nmake"), "eval 'ls'\nmake"),
+        ("/usr/bin/bash", "ls; make".to_owned(), "ls; make"),
+        ("/bin/sh", line("/tmp/x") + "ls", ". /tmp/x; ls"),
+        (
+            "/bin/zsh",
+            line("/t/mistralai-vibe-session-a/EVIL.sh") + "eval ls",
+            ". /t/mistralai-vibe-session-a/EVIL.sh; ls",
+        ),
+        // A text that is only like that line is a part of the command.
+        ("/bin/bash", two_files.clone(), &two_files),
+    ] {
+        assert_eq!(by(FIRST, shell, &inner), (command.to_owned(), true), "{inner}");
+    }
+    for (first, shell, inner) in [
+        (FIRST.replace("exec", "EVIL; exec"), "/bin/zsh", format!("{read}eval ls")),
+        (FIRST.to_owned(), "/t/EVIL", format!("{read}eval ls")),
+        (FIRST.to_owned(), "/bin/zsh", format!("{read}eval ls; EVIL")),
+        (FIRST.to_owned(), "/bin/zsh", format!("{read}EVIL")),
+        (FIRST.to_owned(), "/bin/zsh", format!("{read}eval \"$(EVIL)\"")),
+    ] {
+        let (command, is_unwrapped) = by(&first, shell, &inner);
+        assert!(!is_unwrapped && command.starts_with("/bin/sh -c ") && command.contains("EVIL"), "{command}");
+    }
+    let looks = |text: &str| call_by(Some(Agent::Vibe), &[], &[b"zsh", b"-lc", text.as_bytes()]).is_probe;
+    let (mark, end) = ("mistralai-vibe-login-env-0123456789abcdef", "exec env -0");
+    let look = format!(
+        "printf '%s' {mark}; {{ functions; alias -L; }} 2>&-; printf '%s' {mark}; [ -x /usr/bin/env ] && exec \
+         /usr/bin/env -0; [ -x /bin/env ] && exec /bin/env -0; {end}"
+    );
+    assert!(looks(&look) && looks(&look.replace("{ functions; alias -L; } 2>&-; ", "")));
+    for other in [
+        look.replace("functions", "EVIL"),
+        look.replace(end, "EVIL"),
+        look.clone() + "; EVIL",
+        look.replacen(mark, "EVIL", 1),
+        look.replace("0123", "$(EV)"),
+        look.replacen("abcdef", "abcdee", 1),
+    ] {
+        assert!(!looks(&other), "{other}");
+    }
+}
+
+#[test]
 fn positional_arguments_are_shown_with_the_command() {
     assert_eq!(plain(&["sh", "-c", "echo && eval 'x"]), "echo && eval 'x");
     assert_eq!(plain(&["bash", "-o", "pipefail", "-O", "extglob", "-c", "ls"]), "ls");

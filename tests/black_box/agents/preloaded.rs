@@ -128,7 +128,7 @@ fn every_shell_of_an_unknown_agent_is_seen_and_its_results_are_the_same() {
 
 /// Agents with a row that names the preload: program, name, what they print by a shell, and the command, its agent, version
 /// and session in the journal.
-const KNOWN: [(&str, &str, &str, [&str; 4]); 3] = [(
+const KNOWN: [(&str, &str, &str, [&str; 4]); 4] = [(
     "kilo",
     "Kilo Code",
     "Object.assign(process.env, { OPENCODE: '1', KILO_PID: '7', KILO_RUN_ID: 'a-b', KILOCODE_VERSION: '7.7.7' });
@@ -148,6 +148,15 @@ console.log(require('child_process').spawnSync('bash', ['-c', 'echo $LETTA_CONVE
 const env = { ...process.env, SHELL: '/bin/bash', TERM: 'dumb', PWD: process.cwd() };
 console.log(require('child_process').spawnSync('/bin/bash', ['-c', text], { env }).stdout.toString());",
         ["echo in $TERM", "kimi", "", ""],
+    ),
+    (
+        "vibe",
+        "Mistral Vibe",
+        "const first = '{ echo 1000 >/proc/self/oom_score_adj; } 2>&-; exec \"$0\" \"$@\"';
+const env = { ...process.env, VIBE_APP_SERVER_BIN: '/x' };
+const call = ['-c', first, '/bin/bash', '-c', 'echo in $0; cat /proc/self/oom_score_adj'];
+console.log(require('child_process').spawnSync('/bin/sh', call, { env }).stdout.toString());",
+        ["echo in $0; cat /proc/self/oom_score_adj", "vibe", "", ""],
     ),
 ];
 

@@ -41,7 +41,7 @@ const SECRET_PARTS: [&[u8]; 20] = [
 const HARMLESS: [&[u8]; 8] =
     [b"PWD", b"OLDPWD", b"PATH", b"SSH_AUTH_SOCK", b"MANPATH", b"INFOPATH", b"DESKTOP_SESSION", b"SESSION_MANAGER"];
 /// Variables by whose values the host knows an agent, its version, session and call, and its own looks at the shell.
-const MARKS: [&[u8]; 33] = [
+const MARKS: [&[u8]; 34] = [
     b"AI_AGENT",
     b"CLAUDECODE",
     b"CLAUDE_CODE_EXECPATH",
@@ -75,6 +75,7 @@ const MARKS: [&[u8]; 33] = [
     b"PI_CODING_AGENT",
     b"QWEN_CODE",
     b"QWEN_CODE_SESSION_ID",
+    b"VIBE_APP_SERVER_BIN",
 ];
 
 /// What a report says of a variable: all of it, or its name and no value.
