@@ -206,10 +206,11 @@ pub(super) const RECIPES: [Recipe; 18] = [
     Recipe {
         agent: "OpenHands",
         programs: &["openhands"],
-        steps: &[],
+        // tmux starts by SHELL what it is told to start.
+        steps: &[RecipeStep::Shell, RecipeStep::Name],
         options: &[],
-        seen: "nothing",
-        unseen: "everything: it types into one shell that never ends",
+        seen: "its shell in tmux, as one run on a terminal: all output",
+        unseen: "single commands: it types them into that shell",
     },
 ];
 
@@ -247,9 +248,24 @@ pub(super) fn named(file: &[u8]) -> Option<&'static Recipe> {
 }
 
 /// The names that complete `rexec run`.
-pub(super) const PROGRAMS: [&str; 16] = [
-    "claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider", "goose", "kilo",
-    "kimi", "letta", "vibe",
+pub(super) const PROGRAMS: [&str; 17] = [
+    "claude",
+    "codex",
+    "gemini",
+    "qwen",
+    "opencode",
+    "pi",
+    "copilot",
+    "cline",
+    "cn",
+    "mini",
+    "aider",
+    "goose",
+    "kilo",
+    "kimi",
+    "letta",
+    "vibe",
+    "openhands",
 ];
 
 /// All recipes as a table: what `rexec run --list` prints.

@@ -134,6 +134,31 @@ fn panes_of_tmux_are_commands_and_shells() {
     host.finish();
 }
 
+/// OpenHands types its commands into a `/bin/bash` in a tmux of its own.
+#[test]
+fn a_shell_that_openhands_types_into_is_one_run_on_a_terminal() {
+    if !programs::has("tmux") {
+        return;
+    }
+    let (place, host) = (Place::new(), host());
+    let tmux = "tmux -S socket -f /dev/null";
+    let text =
+        format!("#!/bin/sh\n{tmux} new-session -d -s first -x 80 -y 24\n{tmux} new-window -n agents /bin/bash\n");
+    let agent = place.program("openhands", &text);
+    let mut run = place.run(&host, &[agent.to_str().expect("a path in UTF-8")]);
+    let output = run.env("TERM", "xterm-256color").output().expect("it starts");
+    assert!(output.status.success() && said(&output).is_empty(), "{output:?}");
+    let tmux = |args: &[&str]| printed(place.alone("tmux").args(["-S", "socket"]).args(args));
+    tmux(&["send-keys", "-t", "agents", "[ -t 0 ] && echo typed $REXEC_INSIDE $SHELL >typed", "Enter"]);
+    let typed = || fs::read_to_string(place.home.join("typed")).unwrap_or_default();
+    waiting::wait_until("the line that is typed", || typed().ends_with('\n'));
+    assert_eq!(typed(), "typed 1 /bin/bash\n");
+    tmux(&["kill-server"]);
+    let is_it = |end: &serde_json::Value| end["command"] == "/bin/bash" && end["whoami"] == "OpenHands";
+    host.wait_for("its shell", |journal| journal.of_type("end").any(is_it).then_some(()));
+    host.finish();
+}
+
 /// ssh runs `$SHELL -c "exec COMMAND"` for its `ProxyCommand`, and talks to it on pipes.
 #[test]
 fn raw_bytes_pass_both_ways() {

@@ -230,7 +230,9 @@ fn each_agent_that_is_offered_is_driven_for_real_by_the_script() {
     let listed = printed(Place::new().alone(programs::rexec()).args(["run", "--list"]));
     let offered: Vec<&str> =
         listed.lines().filter_map(|line| line.split_once("rexec run ")).map(|(_, rest)| rest).collect();
-    assert!(offered.len() > 10 && offered.iter().all(is_driven), "{offered:?} of {always:?}");
+    // It has gigabytes; a stand-in for its tmux is tried in nesting.rs.
+    let is_tried = |program: &&str| *program == "openhands" || is_driven(program);
+    assert!(offered.len() > 10 && offered.iter().all(is_tried), "{offered:?} of {always:?}");
     // The table leaves out only what is too large to be driven every time.
     let is_told = |program: &&&str| table.contains(*program) || !is_in(&always, program);
     assert_eq!(offered.iter().filter(|program| !is_told(program)).count(), 0, "{offered:?} but {table:?}");
