@@ -4,7 +4,8 @@
 # The model is a stand-in on loopback (agents/model.mjs) that asks for the commands of agents/agents.mjs. Each agent
 # runs them by itself, with `rexec run`, and by itself after `rexec init`, where that can change its settings. Codex runs
 # them also through a server, its own one and `rexec exec-server`. The model must get the same results except for colours,
-# and the host's journal must have every command under the agent's name. Agents are installed outside of the tree.
+# and the host's journal must have every command under the agent's name, and its console the bare command, without what
+# the agent puts around it. Agents are installed outside of the tree.
 set -euo pipefail
 
 usage() {

@@ -60,6 +60,12 @@ function judge(who, results, run) {
   for (const [n, { name }] of cases.entries()) check(isRightIn(results, n), `with ${who}: ${name}`, results[n]);
 }
 
+/// The commands that the console has named, each from its beginning.
+function shownIn(run) {
+  const banner = /^\[[^\]]*\] #\d+ .*? \$ (.*)$/;
+  return readFileSync(join(folder, `${run}.console`), "utf8").split("\n").flatMap((line) => banner.exec(line)?.[1] ?? []);
+}
+
 /// Of an agent that was killed while its command ran, nothing lives on, and the journal has the command's end.
 function judgeKilled() {
   check(leftBy(run).length === 0, "nothing of a command lives on when its agent is killed", leftBy(run));
@@ -88,9 +94,13 @@ function judgeAgainstBash() {
   const names = [...new Set(known.map((record) => record.whoami))];
   const ends = known.filter((record) => record.type === "end" && record.whoami === whoami);
   const knows = (text, marker) => ends.some(({ command, output }) => command === text && output.includes(marker));
+  const shown = shownIn(run);
   for (const one of cases.filter(({ marker }) => marker !== undefined)) {
     const text = Object.values(input(one)).flat().find((value) => String(value).includes(one.text));
     check(knows(text, one.marker), `the journal has: ${one.name}`, { names });
+    // A banner has one line of bounded length.
+    const start = String(text).split("\n", 1)[0].slice(0, 30);
+    check(shown.some((command) => command.startsWith(start)), `the console shows the bare command: ${one.name}`, shown);
   }
   // Its settings name no shell for hooks.
   for (const text of run === "init" ? [] : alsoRuns) check(knows(text, ""), `the journal has: ${text}`, { names });
