@@ -127,7 +127,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
     let mut standard = StandardStreams::inspect();
-    if !is_command(kind, arguments()) {
+    if !is_command(kind, arguments()) && given(options.fed) != b"1" {
         let is_interactive = standard.is_at_terminal() && is_interactive(arguments());
         if is_interactive && given(options.interactive) != b"1" {
             invocation.tell_host(encode_interactive);

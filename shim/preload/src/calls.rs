@@ -14,7 +14,7 @@ use nix::libc::{self, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
 use crate::entries::{Receiver, for_receiver};
 use crate::start::Start;
 use crate::sys::{self, Strings};
-use crate::target::{self, Named, PATH_BYTES, Target, TextBuffer};
+use crate::target::{self, Input, Named, PATH_BYTES, Target, TextBuffer};
 
 pub(crate) type List = *const *const c_char;
 type Execve = unsafe extern "C" fn(*const c_char, List, List) -> c_int;
@@ -31,6 +31,9 @@ type Spawn = unsafe extern "C" fn(
 const FEW: usize = 500;
 /// The same for one that the agent has filled. What has more passes unchanged.
 const MANY: usize = 20_000;
+
+/// What tells the shim that a pipe feeds its shell.
+const FED: &CStr = c"REXEC_PRELOAD_FED=1";
 
 /// A function of the C library's.
 pub(crate) struct Real {
@@ -127,7 +130,7 @@ enum Instead {
 /// # Safety
 /// As execve(2).
 unsafe fn start_program(
-    (file, named): (*const c_char, Named),
+    (file, named, input): (*const c_char, Named, Input),
     argv: List,
     envp: List,
     call: impl FnOnce(Instead, List) -> c_int,
@@ -137,14 +140,16 @@ unsafe fn start_program(
     let (file, argv, given) = unsafe { (CStr::from_ptr(file), Strings::new(argv), Strings::new(envp)) };
     let (mut link, mut shell) = (TextBuffer::default(), TextBuffer::default());
     let search = sys::environment().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
-    let kind = target::of(start, (file, named), search, argv, (&mut link, &mut shell));
+    let kind = target::of(start, (file, named), search, (argv, input), (&mut link, &mut shell));
+    let told = [shell.text().unwrap_or(c""), FED];
     let (instead, receiver) = match (kind, link.text(), shell.text()) {
-        (Target::Shell, Some(link), Some(shell)) => (Instead::Link(link.as_ptr()), Receiver::Shim(shell)),
+        (Target::Shell, Some(link), Some(_)) => (Instead::Link(link.as_ptr()), Receiver::Shim(&told[..1])),
+        (Target::FedShell, Some(link), Some(_)) => (Instead::Link(link.as_ptr()), Receiver::Shim(&told)),
         (Target::Own, ..) => (Instead::Same, Receiver::Own),
         _ => (Instead::Same, Receiver::Other),
     };
-    // One for the shell, one for the NULL.
-    match given.count() + start.count() + 2 {
+    // Two for the shell, one for the NULL.
+    match given.count() + start.count() + 3 {
         count if count <= FEW => with_environment::<FEW>(receiver, start, given, |list| call(instead, list)),
         count if count <= MANY => with_environment::<MANY>(receiver, start, given, |list| call(instead, list)),
         _ => call(Instead::Same, envp),
@@ -171,6 +176,11 @@ fn with_environment<const N: usize>(
     call(list.as_ptr())
 }
 
+/// The input of a program that takes the place of this process.
+fn input() -> Input {
+    if told().is_some() && sys::has_piped_input() { Input::Pipe } else { Input::Other }
+}
+
 fn failed() -> c_int {
     sys::set_errno(libc::ENOSYS);
     -1
@@ -188,7 +198,7 @@ pub unsafe extern "C" fn execve(path: *const c_char, argv: List, envp: List) -> 
         unsafe { EXECVE.execve().map_or_else(failed, |execve| execve(path, argv, list)) }
     };
     // SAFETY: as the caller says.
-    unsafe { start_program((path, Named::ByPath), argv, envp, call) }
+    unsafe { start_program((path, Named::ByPath, input()), argv, envp, call) }
 }
 
 /// As execv(3).
@@ -214,7 +224,7 @@ pub unsafe extern "C" fn execvpe(file: *const c_char, argv: List, envp: List) ->
         Instead::Same => unsafe { EXECVPE.execve().map_or_else(failed, |execvpe| execvpe(file, argv, list)) },
     };
     // SAFETY: as the caller says.
-    unsafe { start_program((file, Named::ByName), argv, envp, call) }
+    unsafe { start_program((file, Named::ByName, input()), argv, envp, call) }
 }
 
 /// As execvp(3).
@@ -248,7 +258,7 @@ pub unsafe extern "C" fn posix_spawn(
         spawn.map_or(libc::ENOSYS, |spawn| unsafe { spawn(pid, path, actions, attributes, argv, list) })
     };
     // SAFETY: as the caller says.
-    unsafe { start_program((path, Named::ByPath), argv, envp, call) }
+    unsafe { start_program((path, Named::ByPath, Input::Other), argv, envp, call) }
 }
 
 /// As posix_spawnp(3).
@@ -275,5 +285,5 @@ pub unsafe extern "C" fn posix_spawnp(
         spawn.map_or(libc::ENOSYS, |spawn| unsafe { spawn(pid, path, actions, attributes, argv, list) })
     };
     // SAFETY: as the caller says.
-    unsafe { start_program((file, Named::ByName), argv, envp, call) }
+    unsafe { start_program((file, Named::ByName, Input::Other), argv, envp, call) }
 }

@@ -12,8 +12,8 @@ use crate::start::{Start, name};
 /// Who gets an environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receiver<'a> {
-    /// The shim, in the place of a shell. It gets this entry too, which names the shell.
-    Shim(&'a CStr),
+    /// The shim, in the place of a shell. It gets these entries too, which tell of the shell.
+    Shim(&'a [&'a CStr]),
     /// A program of the agent's own.
     Own,
     /// Any other program.
@@ -48,9 +48,8 @@ pub fn for_receiver<'a>(
         }
     };
     start.entries().filter(is_lacked).filter(|entry| !has(name(entry.to_bytes()))).for_each(&mut put);
-    match receiver {
-        Receiver::Shim(shell) if !has(name(shell.to_bytes())) => put(shell),
-        _ => {}
+    if let Receiver::Shim(told) = receiver {
+        told.iter().filter(|entry| !has(name(entry.to_bytes()))).for_each(|entry| put(entry));
     }
 }
 
@@ -121,10 +120,10 @@ mod tests {
     #[test]
     fn the_shim_learns_who_calls_also_in_an_empty_environment() {
         let told = ["REXEC_RUN_AGENT=7:kimi", "REXEC_WHOAMI=kimi", "REXEC_SOCKET=/x/host.sock", "REXEC_SHELL=/bin/zsh"];
-        assert_eq!(got(Receiver::Shim(c"REXEC_SHELL=/bin/zsh"), &[]), told);
-        let all = got(Receiver::Shim(c"REXEC_SHELL=/bin/zsh"), &OWN_ENTRIES);
+        assert_eq!(got(Receiver::Shim(&[c"REXEC_SHELL=/bin/zsh"]), &[]), told);
+        let all = got(Receiver::Shim(&[c"REXEC_SHELL=/bin/zsh"]), &OWN_ENTRIES);
         assert_eq!(all, [&["HOME=/root"], &told[..3], &["PATH=/bin"], &told[3..]].concat());
-        let chosen = got(Receiver::Shim(c"REXEC_SHELL=/bin/zsh"), &[c"REXEC_SHELL=/mine"]);
+        let chosen = got(Receiver::Shim(&[c"REXEC_SHELL=/bin/zsh"]), &[c"REXEC_SHELL=/mine"]);
         assert_eq!(chosen, [&["REXEC_SHELL=/mine"], &told[..3]].concat());
     }
 

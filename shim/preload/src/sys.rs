@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "system calls")]
 
 use std::ffi::{CStr, c_char, c_int};
+use std::mem::MaybeUninit;
 
 use nix::libc;
 
@@ -61,6 +62,18 @@ pub fn is_executable(path: &CStr) -> bool {
     let is = unsafe { libc::access(path.as_ptr(), libc::X_OK) } == 0;
     set_errno(before);
     is
+}
+
+/// Whether standard input is a pipe, or the socket that some have for one.
+#[must_use]
+pub fn has_piped_input() -> bool {
+    let before = errno();
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: there is room for a status.
+    let found = unsafe { libc::fstat(libc::STDIN_FILENO, status.as_mut_ptr()) } == 0;
+    set_errno(before);
+    // SAFETY: fstat(2) has filled it.
+    found && matches!(unsafe { status.assume_init() }.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK)
 }
 
 /// The path of a file without links, as /proc knows it.

@@ -56,6 +56,8 @@ impl TextBuffer {
 pub enum Target {
     /// A shell with a command string. Its link and its entry are in the buffers.
     Shell,
+    /// The same for a shell without arguments whose commands come by a pipe.
+    FedShell,
     /// A program of the agent's own.
     Own,
     /// Any other program.
@@ -71,24 +73,37 @@ pub enum Named {
     ByName,
 }
 
+/// What its standard input will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// A pipe.
+    Pipe,
+    /// Something else, or what nobody knows yet.
+    Other,
+}
+
 /// What a program is. For a shell, `link` gets the path that is executed in its place, and `shell` the entry that names it.
 pub fn of<'a>(
     start: &Start,
     (file, named): (&CStr, Named),
     search: Option<&[u8]>,
-    argv: impl Iterator<Item = &'a CStr> + Clone,
+    (argv, input): (impl Iterator<Item = &'a CStr> + Clone, Input),
     (link, shell): (&mut TextBuffer, &mut TextBuffer),
 ) -> Target {
     let mut place = TextBuffer::default();
     let is_path = named == Named::ByPath || file.to_bytes().contains(&b'/');
     let path = if is_path { Some(file) } else { find(file, search.unwrap_or(DEFAULT_PATH), &mut place) };
     let Some(path) = path.filter(|path| sys::is_executable(path)) else { return Target::Other };
-    let kind = shell_of(path.to_bytes()).filter(|&kind| is_command(kind, argv.map(CStr::to_bytes)));
+    // A login shell's name begins with `-`.
+    let is_bare = |name: &CStr| !name.to_bytes().starts_with(b"-") && argv.clone().count() == 1;
+    let is_fed = input == Input::Pipe && argv.clone().next().is_some_and(is_bare);
+    let target = if is_fed { Target::FedShell } else { Target::Shell };
+    let kind = shell_of(path.to_bytes()).filter(|&kind| is_fed || is_command(kind, argv.map(CStr::to_bytes)));
     if let Some(kind) = kind {
         let links = [start.value(PRELOAD_LINKS), b"/rexec-", kind.word().as_bytes()];
         let is_there = link.join(&links).is_some_and(sys::is_executable);
         let is_named = shell.join(&[SHELL_ENTRY, path.to_bytes()]).is_some();
-        return if is_there && is_named { Target::Shell } else { Target::Other };
+        return if is_there && is_named { target } else { Target::Other };
     }
     let mut real = [0; PATH_BYTES];
     let is_own = sys::real_path(path, &mut real).is_some_and(|real| is_own(start, real));

@@ -42,6 +42,8 @@ pub struct ShimOptions<'a> {
     pub run_set: Option<&'a CStr>,
     /// `REXEC_RUN_AGENT`: the agent that `rexec run` has started.
     pub run_agent: Option<&'a CStr>,
+    /// `REXEC_PRELOAD_FED`: whether the preload has seen that a pipe feeds the shell with commands.
+    pub fed: Option<&'a CStr>,
 }
 
 /// The options with a choice of words, checked.
@@ -114,6 +116,7 @@ impl<'a> ShimOptions<'a> {
             b"REXEC_BUDGET" => &mut self.budget,
             b"REXEC_RUN_SET" => &mut self.run_set,
             b"REXEC_RUN_AGENT" => &mut self.run_agent,
+            b"REXEC_PRELOAD_FED" => &mut self.fed,
             b"REXEC_REPORT" => &mut self.report,
             b"REXEC_REPORTED" => &mut self.reported,
             _ => return,

@@ -10,14 +10,16 @@ use std::ffi::CStr;
 pub const SET: &str = "REXEC_RUN_SET";
 /// What the name of a variable with a user's own value begins with.
 pub const OWN: &str = "REXEC_OWN_";
-/// The variables that the preload alone reads.
-pub const PRELOAD: [&str; 3] = [PRELOAD_LINKS, PRELOAD_PROGRAM, PRELOAD_PACKAGE];
+/// The variables that the preload alone reads, or sets.
+pub const PRELOAD: [&str; 4] = [PRELOAD_LINKS, PRELOAD_PROGRAM, PRELOAD_PACKAGE, PRELOAD_FED];
 /// The variable with the folder of the links, for the preload.
 pub const PRELOAD_LINKS: &str = "REXEC_PRELOAD_LINKS";
 /// The variable with the program that executes the agent.
 pub const PRELOAD_PROGRAM: &str = "REXEC_PRELOAD_PROGRAM";
 /// The variable with the folder of the agent's package; empty if there is none.
 pub const PRELOAD_PACKAGE: &str = "REXEC_PRELOAD_PACKAGE";
+/// The variable by which the preload tells the shim that its shell, which has no arguments, reads commands from a pipe: `1`.
+pub const PRELOAD_FED: &str = "REXEC_PRELOAD_FED";
 /// The name of the folder that `rexec run` puts in front of PATH. It holds a link named `bash` and nothing else.
 pub const BASH_ONLY: &str = "bash-only";
 

@@ -220,8 +220,8 @@ pub(super) const ANY: Recipe = Recipe {
     programs: &["PROGRAM"],
     steps: PRELOADED,
     options: &[],
-    seen: "every shell with a command that its own programs start",
-    unseen: "shells without one; programs that it starts without a shell",
+    seen: "shells with a command; one that a pipe feeds, as one run",
+    unseen: "shells on a terminal; programs it starts without a shell",
 };
 
 /// For one of them that no library can be loaded into: whatever cannot harm. It may only start the agent, so it has no name.

@@ -41,6 +41,7 @@ say(spawnSync("/bin/bash", ["--norc", "-o", "pipefail", "-c", "echo by path; ech
 say(spawnSync("env", [], { env: { A: "1", PATH: process.env.PATH } }).stdout);
 say(spawnSync("sh", ["-c", "echo empty; env | sort | grep -v -e ^_= -e ^PWD= -e ^SHLVL="], { env: { A: "1" } }).stdout);
 say(spawnSync("env", []).stdout.toString().split("\n").filter((line) => /^(LD_PRELOAD|REXEC_(RUN|PRELOAD|WHOAMI))/.test(line)));
+say(spawnSync("/bin/bash", [], { input: "echo fed $0 $-; env | grep -c REXEC_PRELOAD; bash -c 'echo inner'; exit 3" }).stdout);
 say(spawnSync("nosuchprogram-zz", ["-c", "x"]).error.code);
 say(spawnSync("/nowhere/bash", ["-c", "x"]).error.code);
 say(spawnSync("sh", ["unseen.sh"], { cwd: __dirname }).stdout);
@@ -52,6 +53,7 @@ say(execFileSync(process.execPath, ["-e", inner], { env: {} }));
             "echo $0 by name; exit 3",
             "echo by path; echo $1",
             "echo empty;",
+            "/bin/bash",
             "echo own child",
         ],
     ),
@@ -71,6 +73,12 @@ async def ask():
     say(await process.stdout.read())
 asyncio.run(ask())
 say(subprocess.check_output(["bash", "-c", "echo close_fds"], close_fds=False))
+fed = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+for word in ["one", "two"]:
+    print(f"echo {word}", file=fed.stdin, flush=True)
+    say(fed.stdout.readline())
+fed.stdin.close()
+say(fed.wait())
 if os.fork() == 0:
     os.execlp("sh", "sh", "-c", "echo execlp")
 os.wait()
@@ -84,6 +92,7 @@ os.spawnle(os.P_WAIT, "/bin/sh", "sh", "-c", "echo spawnle $A", {"A": "1"})
             "kill -9 $$",
             "echo asyncio",
             "echo close_fds",
+            "bash",
             "echo execlp",
             "echo spawnle $A",
         ],
