@@ -159,7 +159,7 @@ fn it_answers_without_a_host_and_finds_the_next_one() {
     assert_eq!(client::exit(&client.run("next", "exit 6", &json!({}))), 6);
     drop(client);
     // The command of the host that was killed has an end, too.
-    host.wait_for("the repair", |journal| journal.faults().is_empty().then_some(()));
+    host.wait_for("the repair", |journal| journal.faults(0).is_empty().then_some(()));
     drop(host);
 }
 

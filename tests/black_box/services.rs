@@ -11,7 +11,6 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::exec::{rexec, said};
-use crate::journal::faults::recorder;
 use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR};
 use crate::support::journal;
@@ -324,7 +323,7 @@ fn wrong_calls_say_what_is_right() {
 #[test]
 fn a_text_is_awaited_although_the_recorder_is_behind() {
     let host = Host::with(MIRROR);
-    let recorder = recorder(&host);
+    let recorder = host.recorder();
     recorder.signal(Signal::SIGSTOP);
     let call = host.call("echo Local: http://x/; touch begun; sleep 1000");
     let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");

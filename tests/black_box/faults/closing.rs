@@ -84,9 +84,7 @@ fn a_server_that_answers_no_close_holds_up_nobody_else_however_often() {
     assert!(status.expect("a shim").success());
     wait_until("the file of a later command is closed", || procs::descriptors(host.pid()) <= before);
     // A helper has none of these files.
-    let named = |name: &str| procs::children(host.pid()).into_iter().find(|child| child.comm == name);
-    let recorder = named("rexec-recorder").expect("a recorder");
-    recorder.signal(Signal::SIGKILL);
+    host.kill_recorder(&host.recorder());
     host.run("echo later");
     host.wait_for("what came after the recorder", |journal| journal.end_of("echo later").cloned());
     drop(server);

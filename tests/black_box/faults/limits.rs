@@ -93,7 +93,7 @@ fn with_stopped_recorder() -> (Host, Process) {
     let host = Host::with(Setup { pipe: true, ..PLAIN });
     assert_eq!(host.run("echo warm").out(), "warm\n");
     host.wait_for("the first end", |journal| journal.of_type("end").next().map(|_| ()));
-    let recorder = host.tree().into_iter().find(|process| process.comm == "rexec-recorder").expect("a recorder");
+    let recorder = host.recorder();
     recorder.signal(Signal::SIGSTOP);
     (host, recorder)
 }

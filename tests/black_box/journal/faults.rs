@@ -13,7 +13,7 @@ use crate::support::call::Target;
 use crate::support::dice::Dice;
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::journal::Journal;
-use crate::support::procs::{self, Process};
+use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
@@ -120,27 +120,17 @@ fn a_limit_of_file_sizes_fails_no_command() {
     drop(host.leave());
 }
 
-fn recorders(host: &Host) -> Vec<Process> {
-    let mut children = procs::children(host.pid());
-    children.retain(|child| child.comm == "rexec-recorder" && !child.is_zombie());
-    children
-}
-
-pub(crate) fn recorder(host: &Host) -> Process {
-    recorders(host).into_iter().next().unwrap_or_else(|| panic!("no recorder: {:#?}", host.tree()))
-}
-
 /// The recorder is stopped first, so that only part of a frame has been sent when it dies.
 #[test]
 fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
     let host = Host::start();
     for round in 0..waiting::size(1, 3) {
-        let before = recorder(&host);
+        let before = host.recorder();
         before.signal(Signal::SIGSTOP);
         assert_eq!(host.run("seq 1 200000").out().lines().count(), 200_000, "a recorder that takes nothing");
         let within = format!("echo within {round}; exit 5");
         assert_eq!(host.run(&within).code(), 5);
-        before.signal(Signal::SIGKILL);
+        host.kill_recorder(&before);
         let replaced = || host.console_text().matches("… the journal goes on in ").count() == round + 1;
         assert!(waiting::until_true(PATIENCE, replaced), "{}", host.console_text());
         let after = format!("echo after {round}");
@@ -157,7 +147,7 @@ fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
 #[test]
 fn output_that_a_stopped_recorder_did_not_take_is_written_at_the_hosts_end() {
     let mut host = Host::start();
-    let recorder = recorder(&host);
+    let recorder = host.recorder();
     recorder.signal(Signal::SIGSTOP);
     let script = "head -c 790000 /dev/zero | tr '\\0' x; exit 7";
     assert_eq!(host.run(script).code(), 7);
@@ -190,7 +180,7 @@ fn recorders_that_are_killed_again_and_again_disturb_no_command() {
         for round in 0..waiting::size(6, 300) {
             let enough = ran.load(Ordering::Relaxed) + dice.below(12);
             let is_running = waiting::until_true(PATIENCE, || ran.load(Ordering::Relaxed) > enough);
-            recorder(&host).signal(Signal::SIGKILL);
+            host.kill_recorder(&host.recorder());
             let told = || host.console_text().matches("… the journal goes on in ").count() > round;
             let is_replaced = waiting::until_true(PATIENCE, told);
             if !is_running || !is_replaced {
@@ -262,11 +252,6 @@ fn with_gate() -> Host {
     host
 }
 
-/// Waits until the host has another recorder than this one.
-pub(crate) fn is_replaced(host: &Host, before: &Process) -> bool {
-    waiting::until_true(PATIENCE, || recorders(host).iter().any(|recorder| recorder.pid != before.pid))
-}
-
 #[test]
 #[ignore = "long: 240 commands, 18 deaths of recorders"]
 fn no_record_of_240_is_lost_when_18_recorders_are_killed() {
@@ -274,9 +259,9 @@ fn no_record_of_240_is_lost_when_18_recorders_are_killed() {
     disturbed(&host, 240, |done| {
         for round in 0..18 {
             assert!(waiting::until_true(PATIENCE, || done() >= round * 12));
-            let before = recorder(&host);
-            before.signal(Signal::SIGKILL);
-            assert!(is_replaced(&host, &before));
+            let before = host.recorder();
+            host.kill_recorder(&before);
+            assert!(host.has_replaced(&before));
         }
     });
     host.finish();
@@ -289,14 +274,14 @@ fn no_record_is_lost_when_stopped_recorders_are_killed() {
     disturbed(&host, 240, |done| {
         for round in 0..7 {
             assert!(waiting::until_true(PATIENCE, || done() >= round * 25));
-            let before = recorder(&host);
+            let before = host.recorder();
             before.signal(Signal::SIGSTOP);
             // Commands run on for a while, and their frames pile up.
             let (from, begin) = (done(), std::time::Instant::now());
             let pile = || done() >= (from + 60).min(240) || begin.elapsed() > Duration::from_millis(300);
             assert!(waiting::until_true(PATIENCE, pile));
-            before.signal(Signal::SIGKILL);
-            assert!(is_replaced(&host, &before));
+            host.kill_recorder(&before);
+            assert!(host.has_replaced(&before));
         }
     });
     host.finish();
@@ -306,7 +291,7 @@ fn no_record_is_lost_when_stopped_recorders_are_killed() {
 #[ignore = "long: waits out 15 s of a stuck recorder"]
 fn a_recorder_that_does_nothing_is_reported_and_then_replaced() {
     let host = Host::start();
-    let before = recorder(&host);
+    let before = host.recorder();
     before.signal(Signal::SIGSTOP);
     assert_eq!(host.run("echo on; exit 3").code(), 3);
     let told = |text: &str| waiting::until_true(PATIENCE, || host.console_text().contains(text));

@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sys::signal::Signal;
 use rexec_host::journal::frame::{encode_input, encode_output, encode_resized, encode_start};
 use rexec_host::journal::record::{InputRecord, StartRecord};
 use rexec_host::journal::recording::{EventKind, RecordedEvent, line_start, parse_event};
@@ -15,7 +14,6 @@ use serde_json::Value;
 use super::recording::{Home, ends, start};
 use crate::support::call::Target;
 use crate::support::host::{Host, PLAIN, Setup};
-use crate::support::procs;
 use crate::support::programs;
 use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
@@ -87,8 +85,7 @@ fn a_recording_goes_on_when_its_recorder_is_killed() {
     let socket = host.socket();
     let running = std::thread::spawn(move || call.run(crate::support::call::Target::Shim(&socket)));
     waiting::wait_until("live output reaches the file", || has_recorded(&host, "before\\r\\n"));
-    let recorder = procs::children(host.pid()).into_iter().find(|child| child.comm == "rexec-recorder").unwrap();
-    recorder.signal(Signal::SIGKILL);
+    host.kill_recorder(&host.recorder());
     fs::write(dir.join("go"), "").unwrap();
     assert_eq!(running.join().unwrap().out(), "before\nafter\n");
     let end = host.wait_for("an end", |journal| journal.end_of(&script).cloned());

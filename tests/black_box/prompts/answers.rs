@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::{ATTENDED, ends, send, start, waits};
 use crate::export::rexec;
-use crate::journal::faults::{is_replaced, recorder};
 use crate::support::call::Target;
 use crate::support::crowd::{answer, ask_in_json};
 use crate::support::host::{Host, MIRROR, Setup};
@@ -230,14 +229,14 @@ fn each_answer_is_in_the_journal_once_although_recorders_die() {
     for seq in 1..=4 {
         let mut call = start(&host, "read -p 'word? ' x </dev/tty; echo \"<$x>\"");
         waits(&host, seq);
-        let before = recorder(&host);
+        let before = host.recorder();
         if seq % 2 == 1 {
             before.signal(Signal::SIGSTOP);
         }
         assert_eq!(send(&host, seq, "word\n"), json!({"result": "send", "seq": seq, "bytes": 5}));
         assert_eq!(ends(&mut call).out(), "<word>\n");
-        before.signal(Signal::SIGKILL);
-        assert!(is_replaced(&host, &before), "another recorder goes on");
+        host.kill_recorder(&before);
+        assert!(host.has_replaced(&before), "another recorder goes on");
     }
     let runs = host.wait_for("the last end", |journal| {
         let runs: Vec<u64> = journal.of_type("input").filter_map(|input| input["seq"].as_u64()).collect();

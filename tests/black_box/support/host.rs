@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
@@ -94,6 +95,8 @@ pub(crate) struct Host {
     setup: Setup,
     baseline: Baseline,
     is_checked: bool,
+    /// How many of its recorders the test killed.
+    recorders_killed: AtomicUsize,
 }
 
 /// What a host that is ready has written on its console.
@@ -125,7 +128,17 @@ impl Host {
         let earlier = fs::read_to_string(home.join("console")).unwrap_or_default().matches(JOURNAL_LINE).count();
         let warden = launch_on(home.path(), &setup, terminal.as_ref(), far);
         let baseline = Baseline { descriptors: 0, processes: 0, free_guards: 0 };
-        let mut host = Self { home, warden, terminal, console: None, unread: near, setup, baseline, is_checked: false };
+        let mut host = Self {
+            home,
+            warden,
+            terminal,
+            console: None,
+            unread: near,
+            setup,
+            baseline,
+            is_checked: false,
+            recorders_killed: AtomicUsize::new(0),
+        };
         if !setup.is_stuck {
             host.read_console();
         }
@@ -285,10 +298,32 @@ impl Host {
         self.warden.wait(PATIENCE).expect("it ends");
     }
 
+    /// The process that writes its journal.
+    pub(crate) fn recorder(&self) -> Process {
+        self.recorders().into_iter().next().unwrap_or_else(|| panic!("no recorder: {:#?}", self.tree()))
+    }
+
+    /// Waits until the host has another recorder than this one.
+    pub(crate) fn has_replaced(&self, before: &Process) -> bool {
+        waiting::until_true(PATIENCE, || self.recorders().iter().any(|recorder| recorder.pid != before.pid))
+    }
+
+    fn recorders(&self) -> Vec<Process> {
+        let mut children = procs::children(self.pid());
+        children.retain(|child| child.comm == "rexec-recorder" && !child.is_zombie());
+        children
+    }
+
+    /// Kills a recorder, in the middle of a write perhaps.
+    pub(crate) fn kill_recorder(&self, recorder: &Process) {
+        self.recorders_killed.fetch_add(1, Ordering::Relaxed);
+        recorder.signal(Signal::SIGKILL);
+    }
+
     /// Waits for the end of a host that was told to leave, and checks what it leaves.
     pub(crate) fn check_end(&mut self) -> Ended {
         let ended = self.check_gone();
-        let faults = self.journal().faults();
+        let faults = self.journal().faults(*self.recorders_killed.get_mut());
         assert!(faults.is_empty(), "the journal has faults: {faults:#?}");
         ended
     }

@@ -48,10 +48,14 @@ impl Journal {
         self.of_type("end").find(|record| record["command"].as_str() == Some(command))
     }
 
-    /// Says what is wrong with it: bad lines, and records that do not fit.
-    pub(crate) fn faults(&self) -> Vec<String> {
-        let bad = self.bad.iter().map(|(path, line)| format!("bad line in {}: {line}", path.display()));
-        bad.chain(self.misfits()).collect()
+    /// Says what is wrong with it: bad lines, and records that do not fit. A recorder that is killed within write(2) leaves
+    /// the beginning of a line, and its successor ends that line before it writes the record again. That may be so
+    /// `torn_max` times.
+    pub(crate) fn faults(&self, torn_max: usize) -> Vec<String> {
+        let begins = b"{\"v\":1,\"type\":".escape_ascii().to_string();
+        let (torn, others): (Vec<_>, Vec<_>) = self.bad.iter().partition(|(_, line)| line.starts_with(&begins));
+        let bad = torn.into_iter().skip(torn_max).chain(others);
+        bad.map(|(path, line)| format!("bad line in {}: {line}", path.display())).chain(self.misfits()).collect()
     }
 
     /// Says what does not fit: runs without an end, with two, or with an end and no start. A run that began in a file may
