@@ -337,6 +337,7 @@ impl Supervisor {
             Order::Signal(signal) if self.shell.is_some() => {
                 self.signalled |= 1 << (signal.number() & 127);
                 let _ = kill::group(self.group, signal);
+                self.let_act(signal);
             }
             Order::Interrupt if self.shell.is_some() => {
                 let below = tree::descendants(process::pid());
@@ -392,6 +393,15 @@ impl Supervisor {
                 }
             }
             Order::KillGroup => self.group_ends = Some(Instant::now() + limits::GROUP_LEAVE),
+        }
+    }
+
+    /// Continues the shell's group if it is stopped because it asks for the terminal, so that it acts on a signal. For its
+    /// caller it is not stopped. If it does not end, it asks again.
+    fn let_act(&self, signal: Signal) {
+        let stops = [kill::STOP, kill::TSTP, kill::TTIN, kill::TTOU].contains(&signal);
+        if !stops && self.relayed.is_none() && self.paused.is_none() && self.foreground.knows(self.group) {
+            let _ = kill::group(self.group, CONT);
         }
     }
 

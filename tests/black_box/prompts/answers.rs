@@ -9,6 +9,7 @@ use crate::support::call::Target;
 use crate::support::crowd::{answer, ask_in_json};
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
+use crate::support::waiting::PATIENCE;
 
 /// A script, the answers to its prompts with the words of each, and what it prints then.
 type Dialogue = (&'static str, &'static [(&'static str, &'static str)], &'static str, Option<&'static str>);
@@ -220,6 +221,35 @@ fn a_shell_that_was_stopped_as_its_reader_ended_runs_on() {
     let reader = nix::unistd::Pid::from_raw(reader.parse().expect("a number"));
     nix::sys::signal::kill(reader, nix::sys::signal::Signal::SIGUSR1).expect("it lives");
     assert_eq!(ends(&mut call).out(), "end\n");
+}
+
+/// The guard has stopped such a command, but its caller does not know that.
+#[test]
+fn a_command_that_waits_dies_of_its_callers_signal() {
+    let host = Host::with(ATTENDED);
+    let mut seq = 0;
+    for script in ["read -p 'name? ' x </dev/tty; exit 3", "python3 -c 'import getpass; getpass.getpass()'; exit 3"] {
+        for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1] {
+            seq += 1;
+            let mut call = start(&host, script);
+            waits(&host, seq);
+            call.warden.signal(signal);
+            let outcome = ends(&mut call);
+            assert_eq!(outcome.code(), 128 + signal as i32, "{script}: {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn a_command_that_waits_and_catches_its_callers_signal_asks_again() {
+    let host = Host::with(ATTENDED);
+    let mut call = start(&host, "trap 'echo caught' TERM; read -p 'name? ' x </dev/tty; echo \"<$x>\"");
+    waits(&host, 1);
+    call.warden.signal(Signal::SIGTERM);
+    assert!(call.stdout.as_ref().expect("a pipe").wait_for(b"caught\n", PATIENCE));
+    waits(&host, 1);
+    assert_eq!(send(&host, 1, "ann\n")["bytes"], 4);
+    assert!(ends(&mut call).out().ends_with("caught\n<ann>\n"));
 }
 
 /// A recorder that is stopped takes nothing in, and one that is killed may have written what it has not acknowledged.
