@@ -24,7 +24,7 @@ use super::peers::{connect, request, send};
 use crate::support::call::{Calling, Target};
 use crate::support::crowd::{Gate, WAIT_AT_GATE, quiet};
 use crate::support::dice::Dice;
-use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
+use crate::support::host::{Host, MIRROR, PLAIN, SHUTDOWN, Setup};
 use crate::support::own_process::alone;
 use crate::support::procs::{self, Process};
 use crate::support::programs;
@@ -141,6 +141,52 @@ fn guards_that_are_killed_take_their_own_commands_only() {
     }
     let lost = || host.journal().of_type("end").filter(|end| end["error"] == "lost").count();
     assert!(waiting::until_true(PATIENCE, || lost() == struck.len()), "{} of {}", lost(), struck.len());
+}
+
+/// A guard without descriptors sees nothing below it. The host takes its place.
+#[test]
+#[ignore = "long: waits out the 5 s that a guard has"]
+fn a_guard_that_can_open_nothing_is_ended_with_its_tree() {
+    if !programs::has("prlimit") {
+        return programs::skipped("there is no prlimit");
+    }
+    let host = Host::start();
+    let tree = "trap '' TERM; setsid sleep 1000 & sleep 1000";
+    let script = format!("prlimit --pid $PPID --nofile=4:4; {tree}");
+    let mut calling = host.call(&script).start(Target::Shim(&host.socket())).expect("a shim");
+    let sleepers = || host.tree().into_iter().filter(|process| process.comm == "sleep").collect::<Vec<_>>();
+    let sleepers = waiting::until(PATIENCE, || Some(sleepers()).filter(|all| all.len() == 2)).expect("both");
+    let status = programs::command(programs::rexec()).args(["kill", "1"]).env("REXEC_SOCKET", host.socket()).status();
+    assert!(status.expect("rexec").success());
+    assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 125);
+    assert!(waiting::until_true(PATIENCE, || !sleepers.iter().any(Process::is_alive)), "{sleepers:#?}");
+}
+
+/// What a killed guard leaves is a child of the host; not all of the host's children are such.
+#[test]
+fn a_killed_guard_takes_no_human_s_command_and_no_guard_in_reserve_along() {
+    const NOTE: &str = "echo on its way; sleep 1000";
+    let flags = &["--prompts", "ask", "--prompt-wait", "300", "--notify", NOTE];
+    let host = Host::with(Setup { terminal: true, flags, ..MIRROR });
+    let mut asks = host.call("read -p 'name? ' x </dev/tty").start(Target::Shim(&host.socket())).expect("a shim");
+    let script = "setsid sleep 999 & echo $PPID >pid; sleep 999";
+    let mut runs = host.call(script).start(Target::Shim(&host.socket())).expect("a shim");
+    let named = |words: &str| host.tree().into_iter().filter(|process| process.command() == words).collect::<Vec<_>>();
+    let note = waiting::until(PATIENCE, || named("sleep 1000").pop()).expect("the human's command");
+    assert!(waiting::until_true(PATIENCE, || named("sleep 999").len() == 2), "{:#?}", host.tree());
+    let free = || {
+        let guards = procs::children(host.pid()).into_iter().filter(|child| child.comm == "rexec-guard");
+        guards.filter(|guard| procs::children(guard.pid).is_empty()).collect::<Vec<_>>()
+    };
+    let free = waiting::until(PATIENCE, || Some(free()).filter(|guards| !guards.is_empty())).expect("one in reserve");
+    let guard = fs::read_to_string(host.home.join("pid")).expect("a file").trim().parse().ok();
+    guard.and_then(Process::of).expect("its guard").signal(Signal::SIGKILL);
+    assert_eq!(runs.finish(PATIENCE).expect("it ends").code(), 125);
+    assert!(waiting::until_true(PATIENCE, || named("sleep 999").is_empty()), "{:#?}", host.tree());
+    assert!(note.is_alive() && free.iter().all(Process::is_alive), "{:#?}", host.tree());
+    note.signal(Signal::SIGKILL);
+    asks.warden.signal(Signal::SIGTERM);
+    assert!(asks.finish(PATIENCE).is_some());
 }
 
 /// A guard that waits for its caller's shim has begun with nothing: another one gets the command, which runs once. A busy
