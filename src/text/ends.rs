@@ -4,7 +4,7 @@
 //!
 //! Invariants: the first and the last character are always shown; the part left out is counted exactly, in characters and
 //! lines. So padding cannot push any part of a text out of sight unnoticed. A note stands in brackets that the text's own
-//! characters never show.
+//! characters never show. However long the text is, its ends alone take memory.
 
 use super::count::grouped;
 use super::escape::push_escaped;
@@ -17,6 +17,9 @@ const UNIT_MAX: usize = 16;
 /// Zero-width marks in a row that count as no column. Further ones count as one each, because they take bytes.
 const MARKS_MAX: usize = 4;
 
+/// How much of each end of a text is looked at for padding, bytes.
+const END_BYTES: usize = 16 << 10;
+
 /// A part of the text that is shown or left out as a whole.
 #[derive(Debug, Clone, Copy)]
 enum Piece<'a> {
@@ -25,16 +28,22 @@ enum Piece<'a> {
     Blanks(&'a [char]),
     /// A repetition: its unit, and how often that occurs.
     Repeated(&'a [char], usize),
+    /// What is between the ends of a long text. It never fits.
+    Middle(&'a str),
 }
 
 /// `text` escaped on one line of at most `columns_max` columns; of a longer text, its beginning and its end.
 #[must_use]
 pub fn escape_ends(text: &str, columns_max: usize) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let mut pieces: Vec<Piece<'_>> = chars.iter().copied().map(Piece::Char).collect();
+    let [head, middle, tail] = parts(text);
+    let [head, tail]: [Vec<char>; 2] = [head, tail].map(|end| end.chars().collect());
+    let middle = (!middle.is_empty()).then_some(Piece::Middle(middle));
     let is_whole = |pieces: &[Piece<'_>]| fitting(pieces.iter(), columns_max) == pieces.len();
-    if !is_whole(&pieces) {
-        pieces = with_counted_padding(&chars);
+    let mut pieces: Vec<Piece<'_>> = head.iter().copied().map(Piece::Char).collect();
+    if middle.is_some() || !is_whole(&pieces) {
+        pieces = with_counted_padding(&head);
+        pieces.extend(middle);
+        pieces.append(&mut with_counted_padding(&tail));
     }
     if is_whole(&pieces) {
         return spelled(&pieces);
@@ -46,6 +55,16 @@ pub fn escape_ends(text: &str, columns_max: usize) -> String {
     let (head, rest) = pieces.split_at(head);
     let (middle, tail) = rest.split_at(rest.len() - tail);
     [spelled(head), left_out(middle), spelled(tail)].concat()
+}
+
+/// The beginning of a text, its end, and between them what is not looked at. A short text is a beginning.
+fn parts(text: &str) -> [&str; 3] {
+    if text.len() <= 2 * END_BYTES {
+        return [text, "", ""];
+    }
+    let boundary = |at: usize| (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let (head, tail) = (boundary(END_BYTES), boundary(text.len() - END_BYTES));
+    [&text[..head], &text[head..tail], &text[tail..]]
 }
 
 /// The note that these are left out.
@@ -76,6 +95,7 @@ impl Piece<'_> {
                 unit.iter().for_each(|c| push_escaped(line, *c, false));
                 *line += &format!("⟨×{times}⟩");
             }
+            Self::Middle(text) => text.chars().for_each(|c| push_escaped(line, c, false)),
         }
     }
 
@@ -85,6 +105,7 @@ impl Piece<'_> {
             Self::Char(c) => (1, usize::from(c == '\n')),
             Self::Blanks(blanks) => (blanks.len(), lines(blanks)),
             Self::Repeated(unit, times) => (unit.len() * times, lines(unit) * times),
+            Self::Middle(text) => (text.chars().count(), memchr::memchr_iter(b'\n', text.as_bytes()).count()),
         }
     }
 }
@@ -111,6 +132,7 @@ fn lines(chars: &[char]) -> usize {
 fn fitting<'a>(pieces: impl Iterator<Item = &'a Piece<'a>>, columns_max: usize) -> usize {
     let (mut columns, mut marks, mut shown) = (0, 0, String::new());
     pieces
+        .take_while(|piece| !matches!(piece, Piece::Middle(_)))
         .take_while(|piece| {
             shown.clear();
             piece.push(&mut shown);
@@ -224,6 +246,15 @@ mod tests {
             let count = number(count).unwrap();
             assert_eq!(head.chars().count() + count + tail.chars().count(), text.len(), "{columns}");
             assert!(text.starts_with(head) && text.ends_with(tail));
+        }
+        for text in [varied(30_000), "ä\n€".repeat(30_000), format!("{}{}", "x".repeat(90_000), varied(9_000))] {
+            let shown = escape_ends(&text, 400);
+            assert!(shown.chars().count() <= 400, "{shown}");
+            let note = shown.split_once(" ⟨… +").unwrap().1.split_once('⟩').unwrap().0;
+            let numbers: Vec<usize> = note.split(", ").filter_map(number).collect();
+            let (chars, lines) = (text.chars().count(), text.matches('\n').count());
+            assert!(numbers[0] <= chars && numbers[0] + 2 * END_BYTES > chars, "{shown}");
+            assert!(lines == 0 || (numbers[1] <= lines && numbers[1] + 2 * END_BYTES > lines), "{shown}");
         }
         let marks: String =
             (0..9_999).flat_map(|n| [char::from(b'a' + u8::try_from(n % 26).unwrap()), '\u{301}', '\u{302}']).collect();

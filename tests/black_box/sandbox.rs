@@ -11,19 +11,22 @@ mod report_names;
 pub(crate) mod reporters;
 mod reports;
 mod rpc_clients;
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::OwnedFd;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 pub(crate) use reports::{caged, can_run};
 
+use crate::faults::peers::{request, send};
 use crate::support::call::{Outcome, Target};
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::own_process::only;
+use crate::support::procs;
 use crate::support::programs;
 use nix::libc;
+use rexec_sh::protocol::wire::{Decoded, FromHost, HELLO_BYTES};
 
 struct Sandbox {
     /// What puts the shim into the sandbox; `@` is [`enter`].
@@ -240,6 +243,25 @@ fn the_caller_is_looked_at_when_its_command_has_come() {
     }
 }
 
+/// For two seconds the host remembers whom it has refused, because a report may follow.
+#[test]
+#[ignore = "long: 16 requests of 7 MB"]
+fn what_was_asked_from_a_sandbox_is_not_kept() {
+    if !has_sight() {
+        return;
+    }
+    let host = Host::start();
+    assert_eq!(host.run("echo warm").out(), "warm\n");
+    let before = procs::data(host.pid());
+    let script = format!("for n in {{1..16}}; do {} || exit; done; echo all were refused", helper());
+    let call = host.call(&script).env("REXEC_TEST_MODE=late much");
+    let seen = call.env(&format!("REXEC_TEST_SOCKET={}", host.socket().display())).run(Target::Real);
+    assert_eq!(seen.out(), "all were refused\n", "{}", seen.err());
+    let peak = procs::most_data(host.pid());
+    // The one that is read, with what its copies take.
+    assert!(peak <= before + (64 << 20), "{before} bytes before, at most {peak}");
+}
+
 #[test]
 fn a_host_that_is_told_so_runs_everything() {
     let host = Host::with(Setup { flags: &["--allow-sandboxed"], ..PLAIN });
@@ -307,6 +329,22 @@ fn forbid_writing() -> bool {
     rules >= 0 && unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0) } == 0
 }
 
+/// Sends a long request, and its last byte from a sandbox: the host has all of it when it looks at its caller.
+fn ask_for_much(mut socket: UnixStream) {
+    let null = std::fs::File::open("/dev/null").expect("a file");
+    let dir = std::fs::File::open("/").expect("a directory");
+    let request = request(&"x".repeat(7 << 20), 0);
+    let (last, before) = request.split_last().expect("it has bytes");
+    let sent = send(&socket, before, &[dir.as_raw_fd(), null.as_raw_fd()]).expect("it takes bytes");
+    socket.write_all(&before[sent..]).expect("it takes bytes");
+    assert!(confine("no_new_privs"));
+    socket.write_all(&[*last]).expect("it takes bytes");
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).expect("an answer");
+    let told = FromHost::decode(&answer[HELLO_BYTES..]);
+    assert!(matches!(told, Ok(Decoded::Item(FromHost::Refuse, _))), "{}", answer.escape_ascii());
+}
+
 /// Connects, then changes, then asks.
 fn call_late(change: &str) {
     let socket = std::env::var_os("REXEC_TEST_SOCKET").expect("a socket");
@@ -314,6 +352,9 @@ fn call_late(change: &str) {
     // SAFETY: the shell redirected 9 to the caller's output, and nothing else here knows of it.
     let out = unsafe { std::os::fd::BorrowedFd::borrow_raw(9) }.try_clone_to_owned().expect("a descriptor");
     let request = r#"{"whoami":"late","dir":"/","exec":["echo","outside"]}"#;
+    if change == "much" {
+        return ask_for_much(socket);
+    }
     if change == "death" {
         let script = format!(
             "while test -d /proc/{0} && ! grep -q 'State:.Z' /proc/{0}/status; do sleep .02; done; echo '{request}' >&0; head -n 1",
