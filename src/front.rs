@@ -32,7 +32,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use crate::core::entry::{StartError, Stream};
 use command::Command;
-pub use jsonl::{AttachRequest, SendRequest, WatchLook, WatchRequest};
+pub use jsonl::{AgentRequest, AttachRequest, SendRequest, WatchLook, WatchRequest};
 use rexec_sh::protocol::process::Signal;
 
 /// A request of a peer to the host.
@@ -75,14 +75,14 @@ pub enum PeerRequest {
 }
 
 /// What a person asks about the commands of others. Each number is a command's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Supervision {
     /// Answer with the commands that run.
     List,
     /// Answer with what the host is and has.
     Status,
-    /// `rexec run` starts an agent in the process that asks.
-    Agent,
+    /// `rexec run` starts an agent of this name in the process that asks.
+    Agent { name: String },
     /// The end of the host.
     Stop {
         /// Also if commands run.

@@ -36,7 +36,7 @@
 //! | `Notifier` (`notifier.rs`) | the human's command for when a run waits |
 //! | `Spans` (`spans.rs`) | the spans of OpenTelemetry, and the process that exports them |
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
-//! | `Callers` (`callers.rs`) | which agents call, and the numbers of their sessions |
+//! | `Callers` (`callers.rs`) | which agents call, the numbers of their sessions, and what `rexec run` has started |
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
@@ -89,6 +89,7 @@ mod shutdown;
 mod spans;
 mod spares;
 mod start_errors;
+mod started_agents;
 mod starts;
 mod stream_plan;
 mod submissions;
@@ -129,6 +130,7 @@ use sandbox_check::SandboxCheck;
 use screen::Screen;
 pub use screen::new_console;
 use spans::Spans;
+pub use started_agents::has_shells;
 use starts::Starts;
 use tally::Tally;
 use turn::{Source, Turn};
@@ -205,6 +207,7 @@ impl Host {
             self.reports.deadline(),
             self.runs.deadline(),
             self.callers.idle.deadline(),
+            self.callers.started.deadline(),
             self.starts.deadline(&self.engine),
             self.door.deadline(),
             self.screen.deadline(),
@@ -322,6 +325,7 @@ impl Host {
         self.tick_keys();
         self.tick_reports();
         self.tick_idle();
+        self.tick_started();
         let (turn, engine) = (&mut self.turn, &mut self.engine);
         if self.recorder.tick(turn, engine, &mut self.screen) {
             self.runs.jobs().for_each(|job| turn.touch(job));

@@ -3,6 +3,7 @@
 mod checks;
 mod live;
 mod permanent;
+mod silent;
 mod startup;
 
 use std::io::{self, Write};
@@ -27,7 +28,8 @@ want; what is broken keeps commands from being seen, and has a line on what to
 do. Agents that are not on PATH are left out.
 
 With --live a command runs for each agent, as rexec run would make the agent
-start it. No agent is started, because that needs its model.
+start it. No agent is started, because that needs its model. It names agents
+that have run for a minute and start shells, of which none has come.
 ",
     options: &[VerbOption::flag("live", "run a command as each agent would, and see whether it arrives"), JSON],
     codes: &[(1, "something is broken")],

@@ -25,6 +25,7 @@ use rexec_sh::protocol::notice::Notice;
 use super::told::tell;
 use super::verb::{Group, Values, Verb, VerbOption};
 use super::{HOME_VARIABLE, SOCKET_VARIABLE, ask, check, help, installed};
+use crate::front::AgentRequest;
 use crate::sys::{self, file, process};
 use crate::text::reason::reason;
 use launch::{AgentStart, Situation};
@@ -122,7 +123,7 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     }
     launch.set.extend(call.budget.iter().map(|size| ("REXEC_BUDGET".to_owned(), size.into())));
     launch.remarks.iter().for_each(tell);
-    see_to_host(&call, &socket)?;
+    see_to_host(&call, &launch.name, &socket)?;
     Err(become_agent(&program, recipe, &call, launch))
 }
 
@@ -178,10 +179,10 @@ fn plan(recipe: &Recipe, preload: Option<&Preload>, call: &AgentCall, links: &Pa
 }
 
 /// Starts a host if that is wanted and none runs.
-fn see_to_host(call: &AgentCall, socket: &Path) -> Result<(), Notice> {
+fn see_to_host(call: &AgentCall, name: &OsStr, socket: &Path) -> Result<(), Notice> {
     if check::is_running(socket) {
         // An idle host stays for the agent, which this process becomes.
-        announce(socket);
+        announce(name, socket);
     } else if call.without_host {
         tell("no host runs, so the agent's commands fail until you start one (REXEC_FALLBACK=shell: run unseen)");
     } else {
@@ -190,14 +191,19 @@ fn see_to_host(call: &AgentCall, socket: &Path) -> Result<(), Notice> {
                 "no host was running, so one was started in the background; rexec tail shows it, rexec --stop-host ends it",
             );
         }
-        announce(socket);
+        announce(name, socket);
     }
     Ok(())
 }
 
-/// Tells the host that this process becomes an agent. A host of an earlier release does not understand it.
-fn announce(socket: &Path) {
-    let _ = ask::ask(socket, r#"{"action":"agent"}"#).and_then(|asked| asked.answer(Some(ask::PATIENCE)));
+/// Tells the host that this process becomes an agent of this name. A host of an earlier release takes no name, or does not
+/// understand it at all.
+fn announce(name: &OsStr, socket: &Path) {
+    for name in [name.to_string_lossy().into_owned(), String::new()] {
+        if ask::ask(socket, &AgentRequest { name }.line()).and_then(|asked| asked.answer(Some(ask::PATIENCE))).is_ok() {
+            return;
+        }
+    }
 }
 
 /// Becomes the agent. Returns only why that failed.

@@ -155,9 +155,25 @@ pub struct HostStatus {
     pub left: u64,
     /// The callers whose commands these are, each once.
     pub agents: Vec<String>,
+    /// The agents that have run something today, as the console names them, each once.
+    pub agents_today: Vec<String>,
+    /// The agents that `rexec run` has started, as far as they are known to live.
+    pub started: Vec<StartedAgent>,
     /// The command that ended last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<LastRun>,
+}
+
+/// An agent that `rexec run` has started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StartedAgent {
+    /// Its process.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// Whether a run of it has come.
+    pub has_run: bool,
 }
 
 /// A command that has ended.

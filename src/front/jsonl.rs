@@ -26,7 +26,9 @@ use crate::core::log::Item;
 use crate::limits;
 use crate::text::redact::{Redactor, StreamRedactor};
 use request::{Action, JsonLine, violation};
-pub use request::{AttachRequest, CommandInput, CommandRequest, OutputPlace, SendRequest, WatchLook, WatchRequest};
+pub use request::{
+    AgentRequest, AttachRequest, CommandInput, CommandRequest, OutputPlace, SendRequest, WatchLook, WatchRequest,
+};
 use response::Gathered;
 
 /// One JSONL connection.
@@ -154,7 +156,9 @@ impl Jsonl {
                 Err(violation("an action about other commands on a connection that has one"))
             }
             JsonLine::Action(Action::List {}) => Ok(Some(PeerRequest::Supervise(Supervision::List))),
-            JsonLine::Action(Action::Agent {}) => Ok(Some(PeerRequest::Supervise(Supervision::Agent))),
+            JsonLine::Action(Action::Agent(AgentRequest { name })) => {
+                Ok(Some(PeerRequest::Supervise(Supervision::Agent { name })))
+            }
             JsonLine::Action(Action::Stop { force }) => Ok(Some(PeerRequest::Supervise(Supervision::Stop { force }))),
             JsonLine::Action(Action::Status {}) => Ok(Some(PeerRequest::Supervise(Supervision::Status))),
             JsonLine::Action(Action::Watch(request)) => {

@@ -15,6 +15,7 @@ use rexec_sh::protocol::process::Pid;
 
 use super::idle_end::IdleEnd;
 use super::peer::Peer;
+use super::started_agents::StartedAgents;
 use crate::front::caller::Role;
 use crate::front::command::Command;
 use crate::front::sessions::Sessions;
@@ -37,6 +38,7 @@ struct Origin {
 pub(super) struct Callers {
     sessions: Sessions,
     pub(super) idle: IdleEnd,
+    pub(super) started: StartedAgents,
     /// A shim's parent, by number, start and program, with what was found from there.
     known: VecDeque<((Pid, u64, Program), Origin)>,
 }
@@ -44,7 +46,7 @@ pub(super) struct Callers {
 impl Callers {
     /// No caller has been seen.
     pub(super) fn new(idle: IdleEnd) -> Self {
-        Self { sessions: Sessions::default(), idle, known: VecDeque::new() }
+        Self { idle, ..Self::default() }
     }
 
     /// Completes what is known of a command's caller. `shim` is the peer that asks, if that is a shim.
@@ -64,6 +66,7 @@ impl Callers {
             marks.key = format!("{}-{}", origin.pid, origin.start);
         }
         marks.number = self.sessions.number(&command.whoami, marks.key.as_bytes());
+        self.started.hear(marks.started, &command.whoami);
     }
 
     /// The process that stands for the agent behind a connection: the one that its calls come from, or the one that has

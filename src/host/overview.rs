@@ -8,6 +8,7 @@ use crate::core::engine::JobId;
 use crate::core::job::Job;
 use crate::limits;
 use crate::sink::console::status_line::{StatusFacts, StatusRun, Waits};
+use crate::text::agent_name::agent_name;
 use crate::text::escape::escape_line;
 use crate::text::prompt::{prompt_words, quoted};
 use crate::text::safe_text::SafeText;
@@ -51,6 +52,7 @@ impl Host {
         let mut facts = StatusFacts {
             now: Some(self.turn.now),
             agents: self.tally.agents(),
+            silent: self.callers.started.silent().map(|name| agent_name(name, 1, "")).collect(),
             commands: self.engine.count(),
             failed: self.tally.failed_today(),
             shown: self.interruptible().map(|job| job.0),

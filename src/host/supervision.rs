@@ -26,9 +26,9 @@ impl Host {
         let answer = match asked {
             Supervision::List => Ok(self.list()),
             Supervision::Status => Ok(self.status()),
-            Supervision::Agent => {
+            Supervision::Agent { name } => {
                 let Some(agent) = self.peers.get(id).map(|peer| peer.pid) else { return };
-                Ok(self.expect_agent(agent))
+                Ok(self.expect_agent(agent, &name))
             }
             Supervision::Stop { force } => return self.stop(id, force),
             Supervision::Signal(seq, signal) => self.signal_run(JobId(seq), signal),
@@ -104,6 +104,7 @@ impl Host {
             agents,
             ..HostStatus::default()
         };
+        status.started = self.callers.started.list();
         self.tally.fill(&mut status, self.turn.now);
         Answer::Status(Box::new(status))
     }

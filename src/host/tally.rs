@@ -76,6 +76,7 @@ impl Tally {
     pub(super) fn fill(&self, status: &mut HostStatus, now: Instant) {
         let ms = |from: Instant| u64::try_from(now.saturating_duration_since(from).as_millis()).unwrap_or(u64::MAX);
         (status.up_ms, status.failed) = (ms(self.since), self.failed);
+        status.agents_today = self.agents.iter().cloned().collect();
         status.last = self.last.clone().map(|(last, at)| LastRun { ended_ms: ms(at), ..last });
     }
 }

@@ -16,6 +16,12 @@ pub const UNSEEN_GATHER: Duration = Duration::from_secs(1);
 pub const UNSEEN_TRIES_MAX: u32 = 5;
 /// Agents of `rexec run` for which a host stays. It may end, when it is idle, while another one runs.
 pub const AGENTS_AWAITED_MAX: usize = 256;
+/// How old an agent of `rexec run` is before it is told that none of its commands comes, and how often it is looked at until
+/// one does.
+pub const SILENT_AGENT_AGE: Duration = Duration::from_secs(60);
+pub const SILENT_AGENT_LOOK_EVERY: Duration = Duration::from_secs(15);
+/// Files of /proc that one such look reads. Shells that it does not reach are not found.
+pub const SILENT_AGENT_READS_MAX: usize = 256;
 /// The longest time for `--end-idle`. More is refused.
 pub const END_IDLE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// A host with `--end-idle` that has had no agent yet ends no earlier than this long after its start.

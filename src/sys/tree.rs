@@ -7,7 +7,8 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
 use std::time::Duration;
 
 use super::looker;
@@ -109,6 +110,39 @@ pub(crate) fn children(pid: Pid) -> Vec<Pid> {
         }
     }
     children
+}
+
+/// Whether one of the processes below a process, nearest first, has such a name. What may wait is not read (see
+/// [`looker`]), and no more files than this. Without `CONFIG_PROC_CHILDREN` none is found.
+pub fn has_below(root: Pid, reads_max: usize, is_wanted: impl Fn(&[u8]) -> bool) -> bool {
+    let (mut above, mut reads) = (VecDeque::from([root]), 0..reads_max);
+    while let Some(pid) = above.pop_front() {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            if reads.next().is_none() {
+                return false;
+            }
+            let list = first_bytes(&task.path().join("children"));
+            for child in list.split(|&byte| byte == b' ').filter_map(|digits| number(std::str::from_utf8(digits).ok()?))
+            {
+                if reads.next().is_none() {
+                    return false;
+                }
+                if is_wanted(first_bytes(Path::new(&format!("/proc/{child}/comm"))).trim_ascii_end()) {
+                    return true;
+                }
+                above.push_back(child);
+            }
+        }
+    }
+    false
+}
+
+/// The beginning of a file.
+fn first_bytes(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = fs::File::open(path).and_then(|file| file.take(4 << 10).read_to_end(&mut bytes));
+    bytes
 }
 
 fn number(digits: &str) -> Option<Pid> {

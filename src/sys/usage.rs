@@ -56,6 +56,12 @@ pub fn ticks_since_boot() -> u64 {
     seconds * each + nanoseconds * each / 1_000_000_000
 }
 
+/// How long ago a process started, by its start in clock ticks since boot.
+#[must_use]
+pub fn age(start: u64) -> Duration {
+    time(ticks_since_boot().saturating_sub(start))
+}
+
 /// What a process has read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reads {

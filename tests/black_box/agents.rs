@@ -9,6 +9,7 @@ mod launched;
 mod nesting;
 mod preloaded;
 mod recipes;
+mod silent;
 mod unseen;
 
 use std::path::PathBuf;

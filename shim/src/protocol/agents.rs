@@ -42,6 +42,13 @@ pub fn started(run: &[u8]) -> &[u8] {
     run.iter().position(|&byte| byte == b':').map_or(b"", |colon| &run[colon + 1..])
 }
 
+/// The process that `rexec run` has started, as `REXEC_RUN_AGENT` has it.
+#[must_use]
+pub fn started_process(run: &[u8]) -> Option<Pid> {
+    let pid = run.split(|&byte| byte == b':').next()?;
+    std::str::from_utf8(pid).ok()?.parse().ok().map(Pid::new)
+}
+
 /// The name of the agent that `rexec run` has started, if rexec knows it, or else the one that the surest variable of an
 /// environment stands for: inside another agent, variables of both are there.
 pub fn known_name<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<&'static str> {
@@ -67,9 +74,7 @@ pub struct AgentClues {
 impl AgentClues {
     /// The clues in an environment. `run` is the value of `REXEC_RUN_AGENT`.
     pub fn of<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Self {
-        let pid = run.split(|&byte| byte == b':').next().unwrap_or_default();
-        let started = std::str::from_utf8(pid).ok().and_then(|pid| pid.parse().ok()).map(Pid::new);
-        Self { started, variable: surest(run, env).map(|at| KNOWN[at].0) }
+        Self { started: started_process(run), variable: surest(run, env).map(|at| KNOWN[at].0) }
     }
 
     /// Whether an agent is known to have made this call.

@@ -8,11 +8,12 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place::{self, PlaceError};
 
 use super::{CheckResult, FindingState};
-use super::{live, permanent, startup};
+use super::{live, permanent, silent, startup};
 use crate::cli::ask::AskError;
 use crate::cli::run::probe::InstalledAgent;
 use crate::cli::run::{links, probe};
 use crate::cli::{check, installed, socket_path, status};
+use crate::front::answer::HostStatus;
 use crate::sys::process;
 use crate::text::banner::duration;
 use crate::text::escape::escape_line;
@@ -26,7 +27,8 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
     let socket = socket_path()?;
     let mut findings = programs();
     findings.push(directory(&socket));
-    let (finding, has_host) = host(&socket);
+    let (finding, host) = host(&socket);
+    let has_host = host.is_some();
     findings.push(finding);
     findings.extend(environment());
     findings.push(startup::check());
@@ -52,6 +54,9 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
         }
     }
     findings.extend(permanent::all(&shim, is_live && has_host));
+    if let Some(host) = host.filter(|_| is_live) {
+        findings.extend(silent::all(&host));
+    }
     if is_live && !has_host {
         findings.push(CheckResult::new(
             FindingState::Broken,
@@ -95,25 +100,25 @@ fn directory(socket: &Path) -> CheckResult {
     }
 }
 
-/// The host, and whether it answers.
-fn host(socket: &Path) -> (CheckResult, bool) {
+/// The host, and what it tells if one answers.
+fn host(socket: &Path) -> (CheckResult, Option<HostStatus>) {
     let finding = |state, found: &str, fix: &str| CheckResult::new(state, "host", found, fix);
     const START: &str = "start rexec-host; rexec run starts one, too";
     let status = match status::of(socket) {
         Ok(status) => status,
         Err(AskError::NoHost { .. }) if socket.exists() => {
-            return (finding(FindingState::Note, "none runs; one that was killed has left its socket", START), false);
+            return (finding(FindingState::Note, "none runs; one that was killed has left its socket", START), None);
         }
-        Err(AskError::NoHost { .. }) => return (finding(FindingState::Note, "none runs", START), false),
+        Err(AskError::NoHost { .. }) => return (finding(FindingState::Note, "none runs", START), None),
         Err(error @ AskError::Lost(_)) => {
             let fix = "look at its terminal; if it does not go on, end its process and start rexec-host again";
-            return (finding(FindingState::Broken, &error.to_string(), fix), false);
+            return (finding(FindingState::Broken, &error.to_string(), fix), None);
         }
         Err(AskError::Unclear | AskError::Refused(_)) if check::is_running(socket) => {
             let found = "the one that runs is of another version, which does not tell its status";
-            return (finding(FindingState::Note, found, RESTART), true);
+            return (finding(FindingState::Note, found, RESTART), Some(HostStatus::default()));
         }
-        Err(error) => return (finding(FindingState::Broken, &error.to_string(), "set REXEC_SOCKET"), false),
+        Err(error) => return (finding(FindingState::Broken, &error.to_string(), "set REXEC_SOCKET"), None),
     };
     let (version, pid, up) = (escape_line(&status.version, VERSION_COLUMNS), status.pid, duration(status.up_ms));
     let found = format!("{version}, process {pid}, up {up}");
@@ -126,7 +131,7 @@ fn host(socket: &Path) -> (CheckResult, bool) {
     } else {
         CheckResult::ok("host", found)
     };
-    (found, true)
+    (found, Some(status))
 }
 
 /// What the user's own environment and account say.

@@ -50,6 +50,8 @@ pub(super) struct Situation<'a> {
 pub(super) struct AgentStart {
     /// Variables to set.
     pub(super) set: Vec<(String, OsString)>,
+    /// What the agent is called.
+    pub(super) name: OsString,
     /// One sentence each, for the user.
     pub(super) remarks: Vec<String>,
 }
@@ -74,6 +76,7 @@ pub(super) fn launch(recipe: &Recipe, name: Option<&OsStr>, user: &Situation<'_>
     let mut started = OsString::from(format!("{}:", user.pid));
     started.push(user.name_of(recipe));
     launch.put(AGENT, started);
+    launch.name = name.unwrap_or_else(|| user.name_of(recipe)).to_owned();
     if recipe.agent == "Codex" {
         launch.remarks.extend(codex_ignores(user));
     }

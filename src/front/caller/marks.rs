@@ -4,6 +4,9 @@
 //! search, and nothing is decided by them. Claude Code gives a subagent's commands the variables of its own ones, so those
 //! cannot be told apart.
 
+use rexec_sh::protocol::agents::started_process;
+use rexec_sh::protocol::process::Pid;
+
 use crate::limits;
 use crate::text::agent_name::short_name;
 
@@ -44,6 +47,8 @@ pub struct CallerMarks {
     pub call: String,
     /// Which part of it calls.
     pub role: Role,
+    /// The process that `rexec run` has started.
+    pub started: Option<Pid>,
     /// What tells the session from others: its start by `rexec run`, or else its name.
     pub key: String,
     /// Which of the sessions of callers with this name it is, from 1; 0 is not known yet.
@@ -110,6 +115,7 @@ impl CallerMarks {
         Self {
             agent,
             version,
+            started: started_process(run),
             key: if run.is_empty() { session.clone() } else { plain(run) },
             session,
             call: text(value(call)),

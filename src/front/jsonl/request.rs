@@ -133,6 +133,22 @@ impl SendRequest {
     }
 }
 
+/// `rexec run` starts an agent in the process that asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRequest {
+    /// Its name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+}
+
+impl AgentRequest {
+    /// The request as a line of JSON, without its newline.
+    #[must_use]
+    pub fn line(&self) -> String {
+        action_line("agent", self)
+    }
+}
+
 /// A person who wants to see a command's terminal, and to type there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachRequest {
@@ -221,7 +237,7 @@ pub(super) enum Action {
     },
     Status {},
     /// `rexec run` starts an agent in the process that asks.
-    Agent {},
+    Agent(AgentRequest),
     /// Ends the host; with `force` also if commands run.
     Stop {
         #[serde(default)]

@@ -10,7 +10,7 @@ const AGENTS: [&str; 11] =
     ["claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider"];
 
 /// What it prints, and its exit code.
-fn doctor(place: &Place, host: &Host, args: &[&str], more: &[(&str, &str)]) -> (String, Option<i32>) {
+pub(super) fn doctor(place: &Place, host: &Host, args: &[&str], more: &[(&str, &str)]) -> (String, Option<i32>) {
     let path = format!("{}:{}", place.home.path().display(), crate::support::programs::PATH);
     let mut command = place.alone(crate::support::programs::rexec());
     command.env("PATH", path).env("REXEC_SOCKET", host.socket()).envs(more.iter().copied()).arg("doctor").args(args);

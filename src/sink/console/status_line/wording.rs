@@ -50,6 +50,8 @@ pub struct StatusFacts {
     pub left: Vec<u64>,
     /// Agents that have run something.
     pub agents: usize,
+    /// Agents that start shells of which none has come here.
+    pub silent: Vec<String>,
     /// Commands since the host began.
     pub commands: u64,
     /// Runs that failed today.
@@ -165,6 +167,12 @@ impl StatusFacts {
             parts.push("SCREEN STANDS STILL".to_owned());
         }
         parts.push(self.running(detail));
+        match &self.silent[..] {
+            _ if !detail.has_left => {}
+            [] => {}
+            [one] => parts.push(format!("{one} runs UNSEEN")),
+            more => parts.push(format!("{} agents run UNSEEN", more.len())),
+        }
         if detail.has_left && !self.left.is_empty() {
             let named: Vec<String> = self.left.iter().rev().take(3).map(|number| format!("#{number}")).collect();
             let more = if self.left.len() > named.len() { " …" } else { "" };
@@ -180,7 +188,7 @@ impl StatusFacts {
     }
 
     fn is_idle(&self) -> bool {
-        let nobody = self.agents == 0 && self.runs.is_empty() && self.left.is_empty();
+        let nobody = self.agents == 0 && self.silent.is_empty() && self.runs.is_empty() && self.left.is_empty();
         nobody && self.commands == 0 && !self.is_ending && !self.is_frozen
     }
 
@@ -350,6 +358,12 @@ mod tests {
         );
         assert!(line.ends_with("  i answer #46 claude · ^C stop #46 · ? keys "), "{line}");
         assert_eq!(facts().title(), "rexec: 2 run, #46 waits");
+        let silent = StatusFacts { silent: vec!["kimi".to_owned()], ..facts() };
+        assert!(
+            silent.line(140).contains(" · #41 npm run dev 0:18 · kimi runs UNSEEN · 1 left"),
+            "{}",
+            silent.line(140)
+        );
         let idle = StatusFacts {
             socket: "/run/user/1000/rexec/host.sock".to_owned(),
             has_keyboard: true,
