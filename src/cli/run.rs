@@ -157,7 +157,11 @@ fn recipe(name: &OsStr, path: &Path) -> Result<(&'static Recipe, Option<Preload>
     };
     let is_known = if known.is_some() { "takes no preload: " } else { "is not known, and " };
     let why_not = why.why();
-    tell(format!("the agent {name} {is_known}{why_not}, so some of its commands may go unseen (rexec run --list)"));
+    let so = match recipe.is_whole_without_preload() {
+        true => "so it gets SHELL, which other programs that it starts see too",
+        false => "so some of its commands may go unseen",
+    };
+    tell(format!("the agent {name} {is_known}{why_not}, {so} (rexec run --list)"));
     let may_be_another = known.is_none() && why.starts_another();
     Ok((if may_be_another { &recipes::UNKNOWN } else { recipe }, None))
 }

@@ -15,7 +15,7 @@ use rexec_sh::protocol::run_changes::{
 
 use super::links::ZSH_FOLDER;
 use super::preload::Preload;
-use super::recipes::{Recipe, RecipeStep, UNKNOWN};
+use super::recipes::{Recipe, RecipeStep};
 use crate::front::opencode;
 
 /// The variable by which a caller names itself.
@@ -63,10 +63,8 @@ pub(super) struct BadSettings;
 /// What this recipe changes. `name` is the name that the user gives the agent.
 pub(super) fn launch(recipe: &Recipe, name: Option<&OsStr>, user: &Situation<'_>) -> Result<AgentStart, BadSettings> {
     let mut launch = AgentStart::default();
-    let lacks_preload = recipe.has_preload() && user.preload.is_none();
-    let instead = if lacks_preload { UNKNOWN.steps } else { &[] };
-    for step in instead.iter().chain(recipe.steps) {
-        launch.add(*step, recipe, user)?;
+    for step in recipe.steps_for(user.preload.is_some()) {
+        launch.add(step, recipe, user)?;
     }
     if let Some(name) = name {
         launch.set.retain(|(variable, _)| variable != WHOAMI);
@@ -114,6 +112,7 @@ impl AgentStart {
                 self.put(PRELOAD_PROGRAM, preload.program.clone().into());
                 self.put(PRELOAD_PACKAGE, preload.package.clone().unwrap_or_default().into());
             }),
+            RecipeStep::Instead(_) => {}
             RecipeStep::Name if get(WHOAMI).is_none() => self.put(WHOAMI, user.name_of(recipe).to_owned()),
             RecipeStep::Name => {}
         }
@@ -224,7 +223,7 @@ fn codex_ignores(user: &Situation<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recipes::{ANY, RECIPES, named};
+    use super::super::recipes::{ANY, RECIPES, UNKNOWN, named};
     use super::*;
 
     /// How a recipe starts its agent for a user with this login shell and these variables.

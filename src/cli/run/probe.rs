@@ -56,10 +56,11 @@ fn agent(recipe: &'static Recipe, links: &Path) -> Option<InstalledAgent> {
         Ok(start) => (start.set, start.remarks),
         Err(_) => (Vec::new(), vec!["OPENCODE_CONFIG_CONTENT is not a JSON object".to_owned()]),
     };
-    faults.extend(preload.as_ref().err().map(|why| format!("{}, so some of its commands may go unseen", why.why())));
+    let not_loaded = preload.as_ref().err().filter(|_| !recipe.is_whole_without_preload());
+    faults.extend(not_loaded.map(|why| format!("{}, so some of its commands may go unseen", why.why())));
     let has_zsh_account = recipe.steps.contains(&RecipeStep::ZshFolder) && user.has_account_with("zsh");
     let value = |name: &str| set.iter().find(|(set, _)| set == name).map(|(_, value)| PathBuf::from(value));
-    let first = recipe.steps.first().and_then(|step| match step {
+    let first = recipe.steps_for(user.preload.is_some()).first().and_then(|step| match step {
         RecipeStep::ClaudeShell => Some((value("CLAUDE_CODE_SHELL")?, "CLAUDE_CODE_SHELL")),
         RecipeStep::Shell => Some((value("SHELL")?, "SHELL")),
         RecipeStep::Path => Some((first_bash(value("PATH")?.as_os_str())?, "PATH")),
@@ -68,10 +69,8 @@ fn agent(recipe: &'static Recipe, links: &Path) -> Option<InstalledAgent> {
         RecipeStep::BashEnv if has_zsh_account => {
             Some((user.login_shell?.to_owned(), "your account, and ZDOTDIR hands its commands on"))
         }
-        RecipeStep::Preload if user.preload.is_some() => {
-            Some((links.join("rexec-bash"), "the preload, in the place of its own choice"))
-        }
-        RecipeStep::BashEnv | RecipeStep::ZshFolder | RecipeStep::Level | RecipeStep::Preload | RecipeStep::Name => {
+        RecipeStep::Preload => Some((links.join("rexec-bash"), "the preload, in the place of its own choice")),
+        RecipeStep::BashEnv | RecipeStep::ZshFolder | RecipeStep::Level | RecipeStep::Instead(_) | RecipeStep::Name => {
             Some((PathBuf::from("/bin/bash"), "its own choice, and BASH_ENV hands its commands on"))
         }
     });

@@ -26,6 +26,8 @@ pub(super) enum RecipeStep {
     Python,
     /// `LD_PRELOAD` begins with the preload, which hands over the shells that the agent's own programs start.
     Preload,
+    /// These steps, where the preload cannot be loaded.
+    Instead(&'static [RecipeStep]),
     /// `REXEC_WHOAMI` is the agent's name, because nothing that the agent sets tells it, or another one's name.
     Name,
 }
@@ -46,6 +48,33 @@ pub(super) struct Recipe {
     pub(super) unseen: &'static str,
 }
 
+impl RecipeStep {
+    /// What the table calls it.
+    fn word(self) -> String {
+        let word = match self {
+            Self::ClaudeShell => "CLAUDE_CODE_SHELL",
+            Self::Shell => "SHELL",
+            Self::Path => "PATH",
+            Self::BashEnv => "BASH_ENV",
+            Self::ZshFolder => "ZDOTDIR",
+            Self::Level => "SHLVL",
+            Self::OpencodeShell => "OPENCODE_CONFIG_CONTENT",
+            Self::Python => "PYTHONPATH",
+            Self::Preload => "the preload",
+            Self::Instead(VARIABLES) => "or variables",
+            Self::Instead(steps) => return format!("or {}", words(steps)),
+            Self::Name => "",
+        };
+        word.to_owned()
+    }
+}
+
+/// How the table names these steps.
+fn words(steps: &[RecipeStep]) -> String {
+    let words: Vec<String> = steps.iter().map(|step| step.word()).filter(|word| !word.is_empty()).collect();
+    words.join(", ")
+}
+
 impl Recipe {
     /// Whether the agent's commands can reach the host at all.
     pub(super) fn works(&self) -> bool {
@@ -56,10 +85,44 @@ impl Recipe {
     pub(super) fn has_preload(&self) -> bool {
         self.steps.contains(&RecipeStep::Preload)
     }
+
+    /// What is done where the preload can be loaded, or cannot.
+    pub(super) fn steps_for(&self, is_loaded: bool) -> Vec<RecipeStep> {
+        let mut steps = Vec::new();
+        for step in self.steps {
+            match step {
+                RecipeStep::Preload if !is_loaded => {}
+                RecipeStep::Instead(_) if is_loaded => {}
+                RecipeStep::Instead(instead) => steps.extend_from_slice(instead),
+                step => steps.push(*step),
+            }
+        }
+        steps
+    }
+
+    /// Whether the same commands come where the preload cannot be loaded.
+    pub(super) fn is_whole_without_preload(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, RecipeStep::Instead(steps) if *steps != VARIABLES))
+    }
 }
 
+/// Whatever cannot harm an agent that no library can be loaded into.
+const VARIABLES: &[RecipeStep] = &[
+    RecipeStep::ClaudeShell,
+    RecipeStep::Shell,
+    RecipeStep::Path,
+    RecipeStep::BashEnv,
+    RecipeStep::ZshFolder,
+    RecipeStep::Level,
+    RecipeStep::OpencodeShell,
+];
+/// What the table calls them.
+const ALL_VARIABLES: &str = "the variables of all others but PYTHONPATH";
 /// For an agent whose shells the preload sees.
-const PRELOADED: &[RecipeStep] = &[RecipeStep::Preload, RecipeStep::Name];
+const PRELOADED: &[RecipeStep] = &[RecipeStep::Preload, RecipeStep::Instead(VARIABLES), RecipeStep::Name];
+/// The same for one that takes its shell from `SHELL`, which other programs would see too.
+const PRELOAD_OR_SHELL: &[RecipeStep] =
+    &[RecipeStep::Preload, RecipeStep::Instead(&[RecipeStep::Shell]), RecipeStep::Name];
 /// What it does not see of these.
 const NOT_PRELOADED: &str = "programs that it starts without a shell";
 
@@ -134,10 +197,10 @@ pub(super) const RECIPES: [Recipe; 18] = [
     Recipe {
         agent: "Continue",
         programs: &["cn"],
-        steps: &[RecipeStep::Shell, RecipeStep::Name],
+        steps: PRELOAD_OR_SHELL,
         options: &[],
         seen: "every command",
-        unseen: "MCP servers",
+        unseen: NOT_PRELOADED,
     },
     Recipe {
         agent: "mini-swe-agent",
@@ -150,10 +213,10 @@ pub(super) const RECIPES: [Recipe; 18] = [
     Recipe {
         agent: "Aider",
         programs: &["aider"],
-        steps: &[RecipeStep::Shell, RecipeStep::Name],
+        steps: PRELOAD_OR_SHELL,
         options: &[],
-        seen: "commands at its terminal",
-        unseen: "lint, test and git commands; all without a terminal",
+        seen: "every command; by SHELL those at its terminal alone",
+        unseen: "git, and other programs that it starts without a shell",
     },
     Recipe {
         agent: "Goose",
@@ -206,7 +269,7 @@ pub(super) const RECIPES: [Recipe; 18] = [
     Recipe {
         agent: "OpenHands",
         programs: &["openhands"],
-        // tmux starts by SHELL what it is told to start.
+        // tmux starts by SHELL what it is told to start, and is no program of the agent's own.
         steps: &[RecipeStep::Shell, RecipeStep::Name],
         options: &[],
         seen: "its shell in tmux, as one run on a terminal: all output",
@@ -224,19 +287,11 @@ pub(super) const ANY: Recipe = Recipe {
     unseen: "shells on a terminal; programs it starts without a shell",
 };
 
-/// For one of them that no library can be loaded into: whatever cannot harm. It may only start the agent, so it has no name.
+/// For one of them that no library can be loaded into. It may only start the agent, so it has no name.
 pub(super) const UNKNOWN: Recipe = Recipe {
     agent: "any, no preload",
     programs: &["PROGRAM"],
-    steps: &[
-        RecipeStep::ClaudeShell,
-        RecipeStep::Shell,
-        RecipeStep::Path,
-        RecipeStep::BashEnv,
-        RecipeStep::ZshFolder,
-        RecipeStep::Level,
-        RecipeStep::OpencodeShell,
-    ],
+    steps: VARIABLES,
     options: &[],
     seen: "shells from SHELL or PATH, and bash",
     unseen: "/bin/sh; programs that it starts without a shell",
@@ -278,6 +333,10 @@ pub(super) fn table() -> String {
             false => "-".to_owned(),
         };
         let _ = writeln!(text, "{:<16}{start}", recipe.agent);
+        if recipe.works() {
+            let by = if recipe.steps == VARIABLES { ALL_VARIABLES.to_owned() } else { words(recipe.steps) };
+            let _ = writeln!(text, "    by          {by}");
+        }
         let _ = writeln!(text, "    seen        {}", recipe.seen);
         let _ = writeln!(text, "    not seen    {}", recipe.unseen);
     }

@@ -137,7 +137,7 @@ fn every_shell_of_an_unknown_agent_is_seen_and_its_results_are_the_same() {
 
 /// Agents with a row that names the preload: program, name, what they print by a shell, and the command, its agent, version
 /// and session in the journal.
-const KNOWN: [(&str, &str, &str, [&str; 4]); 4] = [(
+const KNOWN: [(&str, &str, &str, [&str; 4]); 5] = [(
     "kilo",
     "Kilo Code",
     "Object.assign(process.env, { OPENCODE: '1', KILO_PID: '7', KILO_RUN_ID: 'a-b', KILOCODE_VERSION: '7.7.7' });
@@ -150,6 +150,14 @@ console.log(require('child_process').spawnSync('/bin/bash', ['-c', 'echo in $OPE
 console.log(require('child_process').spawnSync('bash', ['-c', 'echo $LETTA_CONVERSATION_ID'], { env }).stdout.toString());",
     ["echo $LETTA_CONVERSATION_ID", "letta", "", "conv-1"],
 ),
+    (
+        "cn",
+        "Continue",
+        "const { spawnSync } = require('child_process');
+const env = spawnSync('sh', ['unseen.sh'], { cwd: __dirname }).stdout;
+console.log(`${env}`, spawnSync(process.env.SHELL, ['-l', '-c', 'echo in $SHELL']).stdout.toString());",
+        ["echo in $SHELL", "", "", ""],
+    ),
     (
         "kimi",
         "Kimi Code",
@@ -176,6 +184,7 @@ fn a_known_agent_with_the_preload_is_named_and_its_command_is_what_its_model_wro
         return;
     }
     let (place, host) = (Place::new(), host());
+    place.program("unseen.sh", "env | grep -e ^SHELL= -e ^LD_PRELOAD -e ^REXEC_RUN -e ^REXEC_PRELOAD\n");
     for (program, name, text, [command, agent, version, session]) in KNOWN {
         let path = place.program(program, &format!("#!/usr/bin/env node\n{text}\n"));
         let path = path.to_str().expect("a path in UTF-8");
