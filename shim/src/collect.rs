@@ -55,6 +55,11 @@ impl StandardStreams {
         self.status[0].is_some()
     }
 
+    /// Whether descriptor 0 is a pipe, or the socket that some have for one.
+    pub(crate) fn has_piped_input(&self) -> bool {
+        self.status[0].is_some_and(|status| matches!(status.kind, FileKind::Pipe | FileKind::Socket))
+    }
+
     /// The kind of an output, and whether it is a terminal. `None` when it is closed.
     pub(crate) fn output(&self, stream: CallerStream) -> Option<(FileKind, bool)> {
         let [_, out, err] = self.status;

@@ -37,7 +37,7 @@ use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive, ot
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, ShimOptions, given};
 use rexec_sh::protocol::process::Signal;
-use rexec_sh::protocol::run_changes::{RunChanges, own_value};
+use rexec_sh::protocol::run_changes::{FED_IF_PIPE, RunChanges, own_value};
 use rexec_sh::protocol::unseen::UnseenReason;
 use rexec_sh::protocol::wire::{
     Attributes, CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
@@ -127,7 +127,12 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
     let mut standard = StandardStreams::inspect();
-    if !is_command(kind, arguments()) && given(options.fed) != b"1" {
+    let pipe_decides = given(options.fed) == FED_IF_PIPE.as_bytes();
+    let is_fed = given(options.fed) == b"1" || (pipe_decides && standard.has_piped_input());
+    if !is_command(kind, arguments()) && !is_fed {
+        if pipe_decides {
+            return shell::become_shell(shell, argv, &shell::without_agent(env), None);
+        }
         let is_interactive = standard.is_at_terminal() && is_interactive(arguments());
         if is_interactive && given(options.interactive) != b"1" {
             invocation.tell_host(encode_interactive);

@@ -116,6 +116,13 @@ fn own_entry<'a>(entry: &'a CStr, changes: RunChanges<'_>, path: Option<&'a CStr
     }
 }
 
+/// The environment without what the preload has put there.
+pub(crate) fn without_agent<'e>(env: &[&'e CStr]) -> Vec<&'e CStr> {
+    let put = || run_changes::AGENTS.into_iter().chain([run_changes::PRELOAD_FED, "REXEC_SHELL"]);
+    let name = |entry: &CStr| entry.to_bytes().split(|&byte| byte == b'=').next().unwrap_or_default().to_vec();
+    env.iter().copied().filter(|entry| !put().any(|put| name(entry) == put.as_bytes())).collect()
+}
+
 /// Becomes the real shell, with unchanged arguments. Returns only when that failed.
 ///
 /// `changes` are there when the shell runs a command string: what `rexec run` has changed is then undone. A `BASH_ENV`

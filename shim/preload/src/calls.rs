@@ -32,8 +32,9 @@ const FEW: usize = 500;
 /// The same for one that the agent has filled. What has more passes unchanged.
 const MANY: usize = 20_000;
 
-/// What tells the shim that a pipe feeds its shell.
+/// What tells the shim that a pipe feeds its shell, or may.
 const FED: &CStr = c"REXEC_PRELOAD_FED=1";
+const FED_IF_PIPE: &CStr = c"REXEC_PRELOAD_FED=if-pipe";
 
 /// A function of the C library's.
 pub(crate) struct Real {
@@ -141,7 +142,8 @@ unsafe fn start_program(
     let (mut link, mut shell) = (TextBuffer::default(), TextBuffer::default());
     let search = sys::environment().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
     let kind = target::of(start, (file, named), search, (argv, input), (&mut link, &mut shell));
-    let told = [shell.text().unwrap_or(c""), FED];
+    let fed = if input == Input::Later { FED_IF_PIPE } else { FED };
+    let told = [shell.text().unwrap_or(c""), fed];
     let (instead, receiver) = match (kind, link.text(), shell.text()) {
         (Target::Shell, Some(link), Some(_)) => (Instead::Link(link.as_ptr()), Receiver::Shim(&told[..1])),
         (Target::FedShell, Some(link), Some(_)) => (Instead::Link(link.as_ptr()), Receiver::Shim(&told)),
@@ -176,9 +178,14 @@ fn with_environment<const N: usize>(
     call(list.as_ptr())
 }
 
-/// The input of a program that takes the place of this process.
+/// The input of a program that takes the place of this process, or inherits its own.
 fn input() -> Input {
     if told().is_some() && sys::has_piped_input() { Input::Pipe } else { Input::Other }
+}
+
+/// The input of a program that is spawned with these file actions, whose form is the C library's own.
+fn spawned_input(actions: *const posix_spawn_file_actions_t) -> Input {
+    if actions.is_null() { input() } else { Input::Later }
 }
 
 fn failed() -> c_int {
@@ -258,7 +265,7 @@ pub unsafe extern "C" fn posix_spawn(
         spawn.map_or(libc::ENOSYS, |spawn| unsafe { spawn(pid, path, actions, attributes, argv, list) })
     };
     // SAFETY: as the caller says.
-    unsafe { start_program((path, Named::ByPath, Input::Other), argv, envp, call) }
+    unsafe { start_program((path, Named::ByPath, spawned_input(actions)), argv, envp, call) }
 }
 
 /// As posix_spawnp(3).
@@ -285,5 +292,5 @@ pub unsafe extern "C" fn posix_spawnp(
         spawn.map_or(libc::ENOSYS, |spawn| unsafe { spawn(pid, path, actions, attributes, argv, list) })
     };
     // SAFETY: as the caller says.
-    unsafe { start_program((file, Named::ByName, Input::Other), argv, envp, call) }
+    unsafe { start_program((file, Named::ByName, spawned_input(actions)), argv, envp, call) }
 }

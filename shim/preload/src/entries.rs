@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 
-use rexec_sh::protocol::run_changes::{OWN, PRELOAD, SET};
+use rexec_sh::protocol::run_changes::{AGENTS, OWN, PRELOAD, SET};
 
 use crate::start::{Start, name};
 
@@ -53,9 +53,6 @@ pub fn for_receiver<'a>(
     }
 }
 
-/// What the shim learns of the agent.
-const AGENTS: [&[u8]; 3] = [b"REXEC_RUN_AGENT", b"REXEC_WHOAMI", b"REXEC_BUDGET"];
-
 enum Fate<'a> {
     Stays,
     Gone,
@@ -70,7 +67,7 @@ fn fate<'a>(receiver: Receiver<'_>, start: &'a Start, entry: &[u8]) -> Fate<'a> 
     }
     let is_shims = matches!(receiver, Receiver::Shim(_)) && name.starts_with(b"REXEC_");
     match start.undone(entry).filter(|_| !is_shims) {
-        None if !is_shims && AGENTS.contains(&name) && start.has(entry) => Fate::Gone,
+        None if !is_shims && AGENTS.iter().any(|agents| name == agents.as_bytes()) && start.has(entry) => Fate::Gone,
         None => Fate::Stays,
         Some(None) => Fate::Gone,
         Some(Some(own)) => Fate::Own(own),

@@ -56,7 +56,7 @@ impl TextBuffer {
 pub enum Target {
     /// A shell with a command string. Its link and its entry are in the buffers.
     Shell,
-    /// The same for a shell without arguments whose commands come by a pipe.
+    /// The same for a shell without arguments whose commands come by a pipe, or may come so.
     FedShell,
     /// A program of the agent's own.
     Own,
@@ -78,7 +78,9 @@ pub enum Named {
 pub enum Input {
     /// A pipe.
     Pipe,
-    /// Something else, or what nobody knows yet.
+    /// What the C library opens, which the shim sees.
+    Later,
+    /// Something else.
     Other,
 }
 
@@ -96,7 +98,7 @@ pub fn of<'a>(
     let Some(path) = path.filter(|path| sys::is_executable(path)) else { return Target::Other };
     // A login shell's name begins with `-`.
     let is_bare = |name: &CStr| !name.to_bytes().starts_with(b"-") && argv.clone().count() == 1;
-    let is_fed = input == Input::Pipe && argv.clone().next().is_some_and(is_bare);
+    let is_fed = input != Input::Other && argv.clone().next().is_some_and(is_bare);
     let target = if is_fed { Target::FedShell } else { Target::Shell };
     let kind = shell_of(path.to_bytes()).filter(|&kind| is_fed || is_command(kind, argv.map(CStr::to_bytes)));
     if let Some(kind) = kind {

@@ -42,7 +42,7 @@ pub struct ShimOptions<'a> {
     pub run_set: Option<&'a CStr>,
     /// `REXEC_RUN_AGENT`: the agent that `rexec run` has started.
     pub run_agent: Option<&'a CStr>,
-    /// `REXEC_PRELOAD_FED`: whether the preload has seen that a pipe feeds the shell with commands.
+    /// `REXEC_PRELOAD_FED`: whether a pipe feeds the shell with commands, as far as the preload has seen.
     pub fed: Option<&'a CStr>,
 }
 

@@ -18,8 +18,13 @@ pub const PRELOAD_LINKS: &str = "REXEC_PRELOAD_LINKS";
 pub const PRELOAD_PROGRAM: &str = "REXEC_PRELOAD_PROGRAM";
 /// The variable with the folder of the agent's package; empty if there is none.
 pub const PRELOAD_PACKAGE: &str = "REXEC_PRELOAD_PACKAGE";
-/// The variable by which the preload tells the shim that its shell, which has no arguments, reads commands from a pipe: `1`.
+/// The variable by which the preload tells the shim that its shell, which has no arguments, reads commands from a pipe: `1`,
+/// or [`FED_IF_PIPE`].
 pub const PRELOAD_FED: &str = "REXEC_PRELOAD_FED";
+/// The value where the preload could not tell. Without a pipe the shim becomes the shell, which sees nothing of rexec.
+pub const FED_IF_PIPE: &str = "if-pipe";
+/// The variables by which the shim learns of the agent that `rexec run` has started.
+pub const AGENTS: [&str; 3] = ["REXEC_RUN_AGENT", "REXEC_WHOAMI", "REXEC_BUDGET"];
 /// The name of the folder that `rexec run` puts in front of PATH. It holds a link named `bash` and nothing else.
 pub const BASH_ONLY: &str = "bash-only";
 

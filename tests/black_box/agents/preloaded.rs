@@ -73,6 +73,12 @@ async def ask():
     say(await process.stdout.read())
 asyncio.run(ask())
 say(subprocess.check_output(["bash", "-c", "echo close_fds"], close_fds=False))
+spawned = {"close_fds": False, "text": True, "stdout": subprocess.PIPE}
+say(subprocess.run(["/bin/bash"], input="echo spawned $0 $-; env | grep -c REXEC_PRELOAD; exit 6", **spawned))
+with open(sys.argv[0] + ".sh", "w") as file:
+    file.write("env | grep -e ^LD_PRELOAD -e ^REXEC_ | grep -v -e _SOCKET= -e _HOME=; echo from a file $0")
+with open(sys.argv[0] + ".sh") as file:
+    say(subprocess.run(["/bin/bash"], stdin=file, **spawned))
 fed = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 for word in ["one", "two"]:
     print(f"echo {word}", file=fed.stdin, flush=True)
@@ -92,6 +98,7 @@ os.spawnle(os.P_WAIT, "/bin/sh", "sh", "-c", "echo spawnle $A", {"A": "1"})
             "kill -9 $$",
             "echo asyncio",
             "echo close_fds",
+            "/bin/bash",
             "bash",
             "echo execlp",
             "echo spawnle $A",
