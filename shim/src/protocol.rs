@@ -22,6 +22,7 @@ pub mod agent_programs;
 pub mod agents;
 pub mod choice;
 pub mod direct;
+pub mod elf;
 pub mod environment;
 pub mod exit_code;
 pub mod invocation;

@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
 
 use nix::libc;
+use rexec_sh::protocol::elf::{HEAD_BYTES, is_loaded};
 
 /// A list of strings as execve(2) takes it: it ends with NULL, and may be NULL itself.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +75,33 @@ pub fn has_piped_input() -> bool {
     set_errno(before);
     // SAFETY: fstat(2) has filled it.
     found && matches!(unsafe { status.assume_init() }.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK)
+}
+
+/// Whether the loader loads the preload into the program at a path, or the program that a script there names may take it. It
+/// does not into one that runs as another user, which would hand on the rest of what `rexec run` has set.
+#[must_use]
+pub fn takes_preload(path: &CStr) -> bool {
+    let before = errno();
+    // SAFETY: the string ends with NUL. Opening a FIFO does not wait.
+    let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK) };
+    if fd < 0 {
+        set_errno(before);
+        return false;
+    }
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    let mut head = [0; HEAD_BYTES];
+    // SAFETY: there is room for a status, the buffer has this length, and the descriptor was opened here.
+    let (found, length) = unsafe {
+        let found = libc::fstat(fd, status.as_mut_ptr()) == 0;
+        let length = libc::read(fd, head.as_mut_ptr().cast(), head.len());
+        libc::close(fd);
+        (found, length)
+    };
+    set_errno(before);
+    let head = head.get(..usize::try_from(length).unwrap_or(0)).unwrap_or_default();
+    // SAFETY: fstat(2) has filled it.
+    let is_other_users = !found || unsafe { status.assume_init() }.st_mode & (libc::S_ISUID | libc::S_ISGID) != 0;
+    !is_other_users && (head.starts_with(b"#!") || is_loaded(head))
 }
 
 /// The path of a file without links, as /proc knows it.

@@ -108,7 +108,7 @@ pub fn of<'a>(
         return if is_there && is_named { target } else { Target::Other };
     }
     let mut real = [0; PATH_BYTES];
-    let is_own = sys::real_path(path, &mut real).is_some_and(|real| is_own(start, real));
+    let is_own = sys::real_path(path, &mut real).is_some_and(|real| is_own(start, real)) && sys::takes_preload(path);
     if is_own { Target::Own } else { Target::Other }
 }
 

@@ -9,12 +9,11 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rexec_sh::protocol::elf::{HEAD_BYTES, is_loaded};
 use rexec_sh::protocol::invocation::Shell;
 
 /// Programs that start an agent with a shell: that shell would be one command, which never ends.
 const STARTERS: [&str; 8] = ["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "pipx"];
-/// The first bytes of a program that are read. The headers of ELF, and the loader's path, lie there.
-const HEAD_BYTES: u64 = 4 << 10;
 
 /// How an agent is loaded with the preload.
 #[derive(Debug, PartialEq, Eq)]
@@ -80,8 +79,7 @@ impl Preload {
         if Shell::named(program.as_os_str().as_bytes()).is_some() {
             return Err(NoPreload::Shell);
         }
-        let own = self::head(Path::new("/proc/self/exe")).unwrap_or_default();
-        let found = self::head(&program).filter(|head| is_loaded(head, &own));
+        let found = self::head(&program).filter(|head| is_loaded(head));
         match found {
             Some(_) => Ok(Self { library, package: package(&agent, &named), program }),
             // pyenv and its like: a script that looks for the program.
@@ -93,7 +91,7 @@ impl Preload {
 
 fn head(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
-    std::fs::File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+    std::fs::File::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
     Some(head)
 }
 
@@ -128,29 +126,6 @@ fn script_program(head: &[u8]) -> Option<Interpreter<'_>> {
     Some(Interpreter::Path(OsStr::from_bytes(python.filter(|_| file == b"sh").unwrap_or(program))))
 }
 
-/// Whether glibc's loader loads the program that begins so. `own` is the beginning of a program of this machine's kind.
-fn is_loaded(head: &[u8], own: &[u8]) -> bool {
-    const MAGIC: &[u8] = b"\x7fELF\x02\x01";
-    const MACHINE: std::ops::Range<usize> = 18..20;
-    let is_kind = head.starts_with(MAGIC) && head.get(MACHINE).is_some_and(|machine| own.get(MACHINE) == Some(machine));
-    let file =
-        |path: &'_ [u8]| path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"ld-linux"));
-    is_kind && loader(head).is_some_and(file)
-}
-
-/// The path of the loader that a program of 64 bits names (`PT_INTERP`, elf(5)).
-fn loader(head: &[u8]) -> Option<&[u8]> {
-    const INTERP: u32 = 3;
-    let bytes = |at: usize, count: usize| head.get(at..at.checked_add(count)?);
-    let long = |at| usize::try_from(u64::from_le_bytes(bytes(at, 8)?.try_into().ok()?)).ok();
-    let short = |at| Some(usize::from(u16::from_le_bytes(bytes(at, 2)?.try_into().ok()?)));
-    let (begin, size, count) = (long(32)?, short(54)?, short(56)?);
-    let kind = |at| Some(u32::from_le_bytes(bytes(at, 4)?.try_into().ok()?));
-    let at = (0..count).map(|header| begin.saturating_add(header * size)).find(|&at| kind(at) == Some(INTERP))?;
-    let (from, length) = (long(at.checked_add(8)?)?, long(at.checked_add(32)?)?);
-    head.get(from..from.checked_add(length)?)?.split(|&byte| byte == 0).next()
-}
-
 /// The folder of what was installed with an agent: npm's outermost one, or the virtual environment whose Python executes
 /// it. `named` is the interpreter as the script names it.
 fn package(agent: &Path, named: &Path) -> Option<PathBuf> {
@@ -183,18 +158,5 @@ mod tests {
         assert_eq!(interpreter("#!/bin/sh\n'''exec' /v/python \"$0\" \"$@\"\n"), path("/v/python"));
         assert_eq!(interpreter("#!/bin/bash\nexec node x\n"), path("/bin/bash"));
         assert_eq!((interpreter("\x7fELF"), interpreter(""), interpreter("#!\n")), (None, None, None));
-    }
-
-    #[test]
-    fn what_the_loader_loads_is_told_by_its_headers() {
-        let own = head(Path::new("/proc/self/exe")).unwrap();
-        assert_eq!(is_loaded(&own, &own), cfg!(target_env = "gnu"));
-        assert!(!is_loaded(b"#!/bin/sh\n", &own) && !is_loaded(&own[..40], &own) && !is_loaded(&own, &[]));
-        for at in 0..own.len().min(200) {
-            // No byte of a header makes it fail.
-            let mut damaged = own.clone();
-            damaged[at] = 0xff;
-            is_loaded(&damaged, &own);
-        }
     }
 }

@@ -1,6 +1,8 @@
 //! Agents that rexec does not know: the preload hands the shells that their own programs start to the shim, and nothing
 //! else notices it.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -28,7 +30,7 @@ fn commands(host: &Host) -> Vec<String> {
 }
 
 /// An agent, the program that executes it, and the commands that it gives to shells.
-const AGENTS: [(&str, &str, &str, &[&str]); 3] = [
+const AGENTS: [(&str, &str, &str, &[&str]); 4] = [
     (
         "sketch",
         "node",
@@ -115,6 +117,29 @@ system("sh", "-c", "echo list");
 exec("echo exec; true");
 "#,
         &["echo system; true", "echo backquotes; true", "echo pipe; true", "echo list", "echo exec; true"],
+    ),
+    (
+        "plan",
+        "ruby",
+        r#"$stdout.sync = true
+system("echo system; true")
+puts `echo backquotes; true`
+puts IO.popen("echo popen; true").read
+Process.wait(Process.spawn({ "A" => "1" }, "echo spawn $A; true", unsetenv_others: true))
+puts IO.popen(["/bin/bash", "-c", "echo array $0; true"]).read
+puts IO.popen(["bash"], "r+") { |shell| shell.write("echo fed $-; exit 4"); shell.close_write; shell.read }, $?.exitstatus
+puts IO.popen(["env"]).read.lines.grep(/^(LD_PRELOAD|REXEC_(RUN|PRELOAD|WHOAMI))/)
+exec("echo exec; true")
+"#,
+        &[
+            "echo system; true",
+            "echo backquotes; true",
+            "echo popen; true",
+            "echo spawn $A; true",
+            "echo array $0; true",
+            "bash",
+            "echo exec; true",
+        ],
     ),
 ];
 
@@ -221,6 +246,32 @@ fn what_cannot_be_loaded_gets_variables_and_is_told_so() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "seen\n");
     assert!(said(&output).contains("the agent `sketch` is not known, and it is a shell script, so some"), "{output:?}");
     host.wait_for("its command", |journal| journal.end_of("echo seen").map(drop));
+    host.finish();
+}
+
+/// The second one runs as another user, so the loader would take the preload out of its environment, and nothing else.
+#[test]
+fn an_own_program_that_takes_no_preload_gets_nothing_of_rexecs() {
+    preload();
+    if !programs::has("python3") {
+        return;
+    }
+    let (place, host) = (Place::new(), host());
+    let package = place.home.join("node_modules");
+    fs::create_dir(&package).expect("a directory");
+    let text =
+        "import os, subprocess, sys\n[subprocess.run([os.path.dirname(sys.argv[0]) + own]) for own in sys.argv[1:]]\n";
+    let agent = place.program("node_modules/sketch", &format!("#!/usr/bin/env python3\n{text}"));
+    let agent = agent.to_str().expect("a path in UTF-8");
+    for (own, mode) in [("loaded", 0o755), ("other", 0o4755)] {
+        fs::copy("/usr/bin/env", package.join(own)).expect("a copy");
+        fs::set_permissions(package.join(own), fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+    let set = |own| {
+        let printed = printed(&mut place.run(&host, &[agent, own]));
+        printed.lines().filter(|line| line.starts_with("LD_PRELOAD=") || line.starts_with("REXEC_RUN")).count()
+    };
+    assert_eq!((set("/loaded"), set("/other")), (3, 0));
     host.finish();
 }
 
