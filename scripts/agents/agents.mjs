@@ -3,7 +3,8 @@
 // `whoami` is the name that the journal must give; `tool` the name of the shell tool; `input` its input for a case;
 // `read` gives what a report says about a command: its output and, where it is told, its exit code. `wrapper` is what
 // the agent puts before a command, `alsoRuns` lists what it runs beside the cases. What a case has started under the number in the file `open` must have ended soon after the agent. `last` is
-// asked for when every case has its result; agents.sh cancels it by the agent's key.
+// asked for when every case has its result; agents.sh cancels it by the agent's key. Of a case with `mayDifferAfterInit`
+// another result is right, too, where `rexec init` has changed the agent's settings.
 
 import { cancelled, command, isGone, leaving, lives, usual } from "./cases.mjs";
 
@@ -61,6 +62,9 @@ const inTerminal = (name, text) => ({
 /// Runs once, by our shell, with JSON on its standard input. See the settings in agents.sh.
 const hook = "cat >hooked";
 
+/// After `rexec init` its shell is a login shell with another TERM.
+const usualOfCodex = usual.map((one) => (one.name === "the environment" ? { ...one, mayDifferAfterInit: true } : one));
+
 const codex = {
   whoami: "Codex",
   tool: "exec_command",
@@ -71,7 +75,9 @@ const codex = {
     return { output: text.slice(text.indexOf("\nOutput:\n") + 9), code: code ? Number(code[1]) : undefined };
   },
   cases: [
-    ...usual,
+    ...usualOfCodex,
+    // After `rexec init` the profile of a login shell sets PATH anew.
+    { ...command("its own entry in PATH", "echo marker-path ${PATH%%:*}", /^marker-path \//), mayDifferAfterInit: true },
     command("a hook's input", "grep -o '.hook_event_name.:.[A-Za-z]*' hooked; echo marker-hook", '"hook_event_name":"SessionStart\nmarker-hook'),
     command("the shell's own death by a signal", "echo marker-dies; kill -KILL $$", "marker-dies", { code: 137 }),
     command("a working directory", "pwd; echo marker-inner", /\/project\/inner\nmarker-inner$/, { more: { workdir: "inner" } }),
@@ -305,7 +311,7 @@ const aider = {
 const sandboxed = {
   ...codex,
   alsoRuns: [],
-  cases: [...usual, command("what the sandbox forbids", "{ echo >/var/tmp/rexec-forbidden; } 2>/dev/null; echo marker-forbidden $?", "marker-forbidden 1")],
+  cases: [...usualOfCodex, command("what the sandbox forbids", "{ echo >/var/tmp/rexec-forbidden; } 2>/dev/null; echo marker-forbidden $?", "marker-forbidden 1")],
 };
 
 /// In an account whose login shell is zsh.
@@ -315,7 +321,10 @@ const codexWithZsh = {
   cases: [
     // The umask of zsh has no leading zero.
     ...usual.filter(({ name }) => name !== "the environment"),
-    command("the shell it finds itself in", "echo marker-zsh $MARKER $ZDOTDIR ${ZSH_VERSION%%.*} $options[login]", "marker-zsh mine 5 on"),
+    {
+      ...command("the shell it finds itself in", "echo marker-zsh $MARKER $ZDOTDIR ${ZSH_VERSION%%.*} $options[login]", /^marker-zsh mine 5 o/),
+      mayDifferAfterInit: true,
+    },
     command("no login shell", "echo marker-login $options[login] $0", /^marker-login off \S*zsh$/, { more: { login: false } }),
     leaving,
     isGone("a background job is ended", "left"),

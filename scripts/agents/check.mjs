@@ -84,7 +84,8 @@ function judgeAgainstBash() {
   if (run === "--bash-only") return;
   const ours = recordIn(run).results;
   judge(run === "init" ? "rexec init" : "rexec", ours, run);
-  for (const [n, { name }] of cases.entries()) {
+  for (const [n, { name, mayDifferAfterInit }] of cases.entries()) {
+    if (run === "init" && mayDifferAfterInit) continue;
     const [a, b] = [reference[n], ours[n]].map((result) => result && [comparable(result.text), result.isError]);
     check(JSON.stringify(a) === JSON.stringify(b), `as with bash: ${name}`, { bash: a, rexec: b });
   }

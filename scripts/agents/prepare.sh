@@ -25,8 +25,6 @@ prepare() { # AGENT HOME PORT
             # Two sandboxes that share /tmp disturb each other.
             [[ $agent != codex-sandboxed ]] || freedom=(--sandbox workspace-write -c sandbox_workspace_write.exclude_slash_tmp=true
                 -c sandbox_workspace_write.exclude_tmpdir_env_var=true)
-            # rexec run switches its snapshot of the shell off, which brings TERM and more into its commands.
-            freedom+=(-c features.shell_snapshot=false)
             mkdir -p -- "$home/.codex"
             cat >"$home/.codex/hooks.json" <<'JSON'
 { "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "cat >hooked", "timeout": 20 }] }] } }

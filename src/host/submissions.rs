@@ -108,7 +108,9 @@ impl Host {
         share: Share,
     ) -> Option<JobId> {
         let job = self.engine.submit()?;
-        if self.options.markers || command.dir.is_some() || command.knows_caller {
+        // The snapshot that an agent takes of its shell would hand them on to the commands that follow.
+        let has_markers = self.options.markers && !command.is_probe;
+        if has_markers || command.dir.is_some() || command.knows_caller {
             mark(&mut command, job);
         }
         peer.into_iter().for_each(|id| self.peers.attend(id, job, &mut self.engine));

@@ -339,17 +339,18 @@ mod tests {
 
     #[test]
     fn an_agent_inside_of_another_one_still_has_the_users_own_values() {
-        let first = [("BASH_ENV", "/etc/mine.sh")];
+        let first = [("SHLVL", "2"), ("BASH_ENV", "/etc/mine.sh")];
         let ours = ["BASH_ENV=/run/x/shells/rexec-env.sh", "REXEC_OWN_BASH_ENV=/etc/mine.sh", "REXEC_RUN_SET=BASH_ENV"];
         assert_eq!(of("codex", &first), ours);
         let second = [
+            ("SHLVL", "2"),
             ("BASH_ENV", "/run/y/shells/rexec-env.sh"),
             ("REXEC_OWN_BASH_ENV", "/etc/mine.sh"),
             ("REXEC_RUN_SET", "BASH_ENV"),
         ];
         assert_eq!(of("codex", &second), ours);
         assert_eq!(of("claude", &second)[1], "REXEC_RUN_SET=CLAUDE_CODE_SHELL:BASH_ENV");
-        let without = [("BASH_ENV", "/run/y/shells/rexec-env.sh"), ("REXEC_RUN_SET", "BASH_ENV")];
+        let without = [("SHLVL", "2"), ("BASH_ENV", "/run/y/shells/rexec-env.sh"), ("REXEC_RUN_SET", "BASH_ENV")];
         assert_eq!(of("codex", &without), ["BASH_ENV=/run/x/shells/rexec-env.sh", "REXEC_RUN_SET=BASH_ENV"]);
     }
 
@@ -367,7 +368,8 @@ mod tests {
         let zsh = started(codex, None, "/usr/bin/zsh", &[("ZDOTDIR", "/mine")]);
         let set = |name: &str| zsh.set.iter().find(|(set, _)| set == name).map(|(_, value)| value.to_str().unwrap());
         assert_eq!(set("ZDOTDIR"), Some("/run/x/shells/rexec-zdotdir"));
-        assert_eq!((set("REXEC_OWN_ZDOTDIR"), set(SET)), (Some("/mine"), Some("BASH_ENV:ZDOTDIR")));
+        assert_eq!((set("REXEC_OWN_ZDOTDIR"), set(SET)), (Some("/mine"), Some("BASH_ENV:ZDOTDIR:SHLVL")));
+        assert_eq!(set("SHLVL"), Some("1"), "its sandbox");
         let is_told = |shell: &str| !started(codex, None, shell, &[]).remarks.is_empty();
         assert_eq!(["/bin/sh", "/bin/bash", "/bin/zsh", "/usr/bin/fish"].map(is_told), [true, false, false, false]);
     }

@@ -73,7 +73,7 @@ impl KnownAgent {
                 (folder("CLAUDE_CONFIG_DIR", home, ".claude").join("settings.json"), Json, vec![(keys, link)])
             }
             "Codex" => {
-                // In its sandbox, its snapshot of the shell would hide BASH_ENV from the shell.
+                // With its snapshot, the shell in its sandbox is no login shell. Where SHLVL is not set, that reads no BASH_ENV.
                 let mut settings: Vec<(&[&str], _)> = vec![
                     (&["features", "shell_snapshot"], SettingValue::False),
                     (&["shell_environment_policy", "set", "BASH_ENV"], link("rexec-env.sh")),

@@ -17,8 +17,8 @@ pub(super) enum RecipeStep {
     BashEnv,
     /// `ZDOTDIR` is a folder whose .zshenv hands each command string of a zsh to the shim, if the account's shell is zsh.
     ZshFolder,
-    /// `SHLVL` is 1 unless it is more. A bash that gets 0 and a socket as its input takes itself for one that a network
-    /// daemon has started, and reads ~/.bashrc instead of `BASH_ENV`.
+    /// `SHLVL` is 1 unless it is more. A bash that gets 0 and an input that may be a socket takes itself for one that a
+    /// network daemon has started, and reads ~/.bashrc instead of `BASH_ENV`.
     Level,
     /// `OPENCODE_CONFIG_CONTENT`, settings that go before those in opencode's files, names the link as the shell.
     OpencodeShell,
@@ -139,10 +139,10 @@ pub(super) const RECIPES: [Recipe; 18] = [
     Recipe {
         agent: "Codex",
         programs: &["codex"],
-        steps: &[RecipeStep::BashEnv, RecipeStep::ZshFolder],
+        // Its sandbox refuses bash the question whether its input is a socket.
+        steps: &[RecipeStep::BashEnv, RecipeStep::ZshFolder, RecipeStep::Level],
         // Its terminal interface would hand commands to a daemon, which may have been started without rexec.
-        // In its sandbox, its snapshot of the shell would hide BASH_ENV from the shell.
-        options: &["-c", "features.daemon_auto_start=false", "-c", "features.shell_snapshot=false"],
+        options: &["-c", "features.daemon_auto_start=false"],
         seen: "every command, terminals and hooks too",
         unseen: "all if the account's shell is sh",
     },

@@ -110,5 +110,6 @@ fn is_on_path(folder: &[u8], caller: &Caller<'_>) -> bool {
 /// Whether this is Codex's first look at the shell when it starts, which never varies. The second one sources a file, and
 /// is a command like any other.
 pub(super) fn is_probe(options: &[&[u8]], text: &[u8]) -> bool {
-    options == [b"-lc"] && text == include_bytes!("codex-snapshot.sh")
+    let is_login = options == [b"-lc"] || options == [b"-l", b"-c"];
+    is_login && text == include_bytes!("codex-snapshot.sh")
 }

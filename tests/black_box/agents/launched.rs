@@ -30,7 +30,7 @@ fn the_agent_takes_the_place_of_rexec() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{pid} --help -x -- --as\n{ignored}\n"));
     for (agent, options) in [
         ("copilot", "--bash-env=on -p"),
-        ("codex", "-c features.daemon_auto_start=false -c features.shell_snapshot=false -p"),
+        ("codex", "-c features.daemon_auto_start=false -p"),
         ("mini", "--environment-class rexec_mini.RexecEnvironment -p"),
     ] {
         let program = place.program(agent, "#!/bin/sh\necho \"$@\"\n");

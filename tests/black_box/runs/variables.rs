@@ -51,6 +51,9 @@ fn a_shims_command_has_markers_only_where_they_are_wanted() {
     let named = host.call("echo $REXEC_AGENT $REXEC_SEQ").env("REXEC_WHOAMI=Ann").env("REXEC_SEQ=99");
     let seen = named.run(crate::support::call::Target::Shim(&host.socket()));
     assert_eq!(seen.out(), "Ann 4\n");
+    let look = host.call("env").env("CLAUDECODE=1").env("AI_AGENT=claude-code_2-1-329_harness");
+    let seen = look.run(crate::support::call::Target::Shim(&host.socket())).out();
+    assert!(seen.contains("AI_AGENT=") && !seen.contains("REXEC_SEQ="), "an agent's look at the shell: {seen}");
 }
 
 #[test]

@@ -111,7 +111,8 @@ impl ValueMasks {
             let Some(at) = entry.iter().position(|&byte| byte == b'=') else { continue };
             let name = &entry[..at];
             let value = entry[at + 1..].trim_ascii();
-            if may_be_secret(name) && is_masked(value) {
+            // What a report tells of a mark, it tells in arguments as well: by it the host knows an agent's wrapper.
+            if may_be_secret(name) && !MARKS.contains(&name) && is_masked(value) {
                 let value = value[..value.len().min(VALUE_BYTES_MAX)].to_vec();
                 secrets.push(MaskedValue { name: name.to_vec(), value });
             }
@@ -244,7 +245,8 @@ mod tests {
 
     #[test]
     fn a_value_is_masked_however_the_stream_is_split() {
-        let masks = ValueMasks::of(ENV.into_iter());
+        let session: &[u8] = b"CODEX_SESSION_ID=abcabcabx";
+        let masks = ValueMasks::of(ENV.into_iter().chain([session]));
         let text = "x abcabcabcabd y abcabcabdabc 1234 abcabcabx abcabcab".as_bytes();
         let wanted = "x abc«redacted:API_TOKEN» y «redacted:OTHER_SECRET» 1234 abcabcabx abcabcab";
         assert_eq!(String::from_utf8(masks.masked(text)).unwrap(), wanted);

@@ -95,6 +95,7 @@ fn only_an_agents_own_look_at_the_shell_counts_as_one() {
     assert!(probe(claude, &harness, &["bash", "-c", "-l", &snapshot]));
     let codex = include_str!("../codex-snapshot.sh");
     assert!(probe(Some(Agent::Codex), &CODEX, &["bash", "-lc", codex]));
+    assert!(probe(Some(Agent::Codex), &CODEX, &["bash", "-l", "-c", codex]), "by BASH_ENV");
 
     for (agent, env) in
         [(claude, &CLAUDE[..]), (None, &harness), (Some(Agent::Codex), &harness), (claude, &harness[1..])]
