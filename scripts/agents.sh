@@ -37,7 +37,7 @@ USAGE
 }
 
 # Those that are also driven after `rexec init`.
-permanent=(claude claude-sandboxed codex codex-sandboxed codex-zsh opencode pi aider-terminal)
+permanent=(claude claude-sandboxed codex codex-sandboxed codex-zsh opencode pi aider-terminal kilo)
 all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served codex-zsh gemini gemini-terminal opencode qwen qwen-terminal pi
     copilot cline cn mini aider-terminal together)
 # Those that run only when they are named.

@@ -69,9 +69,21 @@ fn uninit(agents: &[KnownAgent], is_sure: bool) -> Result<u8, Notice> {
     if !needed.is_empty() && !is_sure && !plan::is_wanted(needed.len(), "rexec uninit")? {
         return say("nothing was changed\n").map(|_| exit_code::FAILURE);
     }
-    needed.iter().try_for_each(|change| change.make().map(|_| ()))?;
+    // The directories that one has made may hold the file of a later one.
+    needed.iter().rev().try_for_each(|change| change.make().map(|_| ()))?;
+    needed.iter().for_each(|change| leave_directories(&change.changed, &mut record));
     finish(&store, &record, &paths)?;
     say("done; restart the agents that run\n")
+}
+
+/// Has the directories that stay because a file of the record is in them go with that file.
+fn leave_directories(changed: &ChangedFile, record: &mut InitRecord) {
+    for directory in &changed.directories {
+        let heir = record.files.iter_mut().find(|file| Path::new(&file.path).starts_with(directory));
+        if let Some(heir) = heir.filter(|heir| !heir.directories.contains(directory)) {
+            heir.directories.push(directory.clone());
+        }
+    }
 }
 
 /// Whether a file was changed for this agent. The aliases in a shell profile are for each agent that they start.

@@ -86,14 +86,19 @@ impl KnownAgent {
                 }
                 (folder("CODEX_HOME", home, ".codex").join("config.toml"), Toml, settings)
             }
-            "opencode" => {
+            "opencode" | "Kilo Code" => {
+                // Of these the first one that exists counts most.
+                let (name, names): (_, &[&str]) = match self.recipe.agent {
+                    "opencode" => ("opencode", &["opencode.jsonc", "opencode.json", "config.json"]),
+                    // It is made from opencode, and reads its files too.
+                    _ => ("kilo", &["opencode.jsonc", "opencode.json", "kilo.jsonc", "kilo.json", "config.json"]),
+                };
                 let link = with_situation(|user| link(launch::users_link(user)));
                 let keys: &[&str] = &["shell"];
-                let folder = folder("XDG_CONFIG_HOME", home, ".config").join("opencode");
-                // The last one of these that exists counts most.
-                let names = ["opencode.jsonc", "opencode.json", "config.json"];
+                let folder = folder("XDG_CONFIG_HOME", home, ".config").join(name);
                 let path = names.iter().map(|name| folder.join(name)).find(|path| path.symlink_metadata().is_ok());
-                (path.unwrap_or_else(|| folder.join("opencode.json")), JsonWithComments, vec![(keys, link)])
+                let usual = || folder.join(format!("{name}.json"));
+                (path.unwrap_or_else(usual), JsonWithComments, vec![(keys, link)])
             }
             "pi" => {
                 let keys: &[&str] = &["shellPath"];
@@ -132,7 +137,7 @@ pub(in crate::cli) fn files(home: &Path, links: &str) -> Vec<PathBuf> {
 }
 
 /// The names that complete `rexec init`.
-pub(in crate::cli) const PROGRAMS: [&str; 5] = ["claude", "codex", "opencode", "pi", "aider"];
+pub(in crate::cli) const PROGRAMS: [&str; 6] = ["claude", "codex", "opencode", "pi", "aider", "kilo"];
 
 /// The folder that a variable names, or this one in the home folder.
 fn folder(variable: &str, home: &Path, usual: &str) -> PathBuf {

@@ -101,7 +101,7 @@ fn a_file_that_was_not_there_is_not_there_afterwards() {
     for (agent, name, _) in AGENTS {
         assert!(text(&place.home.join(name)).contains("shells/rexec-"), "{agent}");
     }
-    place.does(&["uninit", "--yes", "claude"]);
+    place.does(&["uninit", "--yes", "claude", "opencode"]);
     assert!(!place.home.join(".claude").exists() && place.home.join(".codex/config.toml").exists());
     place.does(&["uninit", "--yes"]);
     assert_eq!(place.all(), untouched);
@@ -223,6 +223,7 @@ fn another_shell_is_replaced_by_force_only_and_comes_back() {
         ("codex", ".codex/config.toml", "[features]\nshell_snapshot = true # mine\n"),
         ("opencode", ".config/opencode/opencode.jsonc", "{ \"shell\": \"zsh\", }\n"),
         ("aider", ".aider.conf.yml", "set-env: [SHELL=/bin/zsh]\n"),
+        ("kilo", ".config/kilo/kilo.jsonc", "{ \"shell\": \"zsh\", }\n"),
     ] {
         let place = Place::new();
         let path = place.settings(name, before);

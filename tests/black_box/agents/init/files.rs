@@ -1,10 +1,11 @@
 //! Settings files as people have them, and files that no agent reads.
 
 /// The agents with a file of settings, that file, and what people have in it.
-pub(super) const AGENTS: [(&str, &str, &[&str]); 5] = [
+pub(super) const AGENTS: [(&str, &str, &[&str]); 6] = [
     ("claude", ".claude/settings.json", JSON),
     ("pi", ".pi/agent/settings.json", JSON),
     ("opencode", ".config/opencode/opencode.json", JSON_WITH_COMMENTS),
+    ("kilo", ".config/kilo/kilo.json", JSON_WITH_COMMENTS),
     ("codex", ".codex/config.toml", TOML),
     ("aider", ".aider.conf.yml", YAML),
 ];
