@@ -36,6 +36,21 @@ fn is_one_run(place: &Place, host: &Host, command: &str) -> String {
 }
 
 #[test]
+fn an_inner_agent_has_its_own_name_if_rexec_run_has_started_it() {
+    let (place, host) = (Place::new(), host());
+    let inner = place.program("goose", "#!/bin/sh\nGOOSE_TERMINAL=1 /bin/bash -c \"echo goose $1\"\n");
+    let (rexec, inner) = (programs::rexec(), inner.display().to_string());
+    let text = format!("#!/bin/sh\n{inner} alone\n{} run {inner} run\n", rexec.display());
+    let outer = place.program("pi", &text);
+    assert_eq!(printed(&mut place.run(&host, &[outer.to_str().expect("a path in UTF-8")])), "goose alone\ngoose run\n");
+    for (command, name) in [("echo goose alone", "pi"), ("echo goose run", "Goose")] {
+        let end = host.wait_for(command, |journal| journal.end_of(command).cloned());
+        assert_eq!(end["whoami"], name, "{command}");
+    }
+    host.finish();
+}
+
+#[test]
 fn what_make_starts_is_part_of_the_command() {
     if !programs::has("make") {
         return;
