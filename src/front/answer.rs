@@ -170,6 +170,8 @@ pub struct HostStatus {
 pub struct StartedAgent {
     /// Its process.
     pub pid: i32,
+    /// When that started, in clock ticks since boot.
+    pub start: u64,
     /// Its name.
     pub name: String,
     /// Whether a run of it has come.

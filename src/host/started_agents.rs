@@ -17,6 +17,9 @@ use crate::limits;
 use crate::sys::tree;
 use crate::text::name::name_of;
 
+/// Agents of which each new one has the host find out whether they live.
+const LOOKED_AT: usize = 2;
+
 /// One of them.
 #[derive(Debug)]
 struct StartedAgent {
@@ -55,7 +58,14 @@ impl StartedAgents {
     fn add(&mut self, pid: Pid, name: String, now: Instant) {
         let start = tree::process(pid).map(|process| process.start);
         // The same process may begin another agent.
-        self.0.retain(|agent| agent.pid != pid && agent.is_alive());
+        self.0.retain(|agent| agent.pid != pid);
+        // Of the others so few are looked at that nobody can have the host look for long.
+        for _ in 0..self.0.len().min(LOOKED_AT) {
+            let oldest = self.0.remove(0);
+            if oldest.is_alive() {
+                self.0.push(oldest);
+            }
+        }
         if let Some(start) = start.filter(|_| self.0.len() < limits::AGENTS_AWAITED_MAX) {
             let commands = Commands::Awaited { look_at: now + limits::SILENT_AGENT_AGE };
             self.0.push(StartedAgent { pid, start, name, commands });
@@ -89,6 +99,7 @@ impl StartedAgents {
     pub(super) fn list(&self) -> Vec<answer::StartedAgent> {
         let of = |agent: &StartedAgent| answer::StartedAgent {
             pid: agent.pid.number(),
+            start: agent.start,
             name: agent.name.clone(),
             has_run: agent.commands == Commands::Come,
         };
@@ -154,6 +165,23 @@ impl Host {
 mod tests {
     use super::*;
     use crate::sys::process;
+
+    #[test]
+    fn those_that_have_ended_make_room() {
+        let mut agents = StartedAgents::default();
+        let gone = |number| StartedAgent {
+            pid: Pid::new(i32::MAX - number),
+            start: 1,
+            name: String::new(),
+            commands: Commands::Come,
+        };
+        agents.0.extend((0..8).map(gone));
+        let parent = tree::process(process::pid()).unwrap().parent;
+        for pid in [process::pid(), parent, process::pid(), parent] {
+            agents.add(pid, "kimi".into(), Instant::now());
+        }
+        assert!(agents.0.len() == 2 && agents.are_any_alive(), "{agents:?}");
+    }
 
     #[test]
     fn an_agent_whose_commands_do_not_come_is_told_of_once_until_one_does() {

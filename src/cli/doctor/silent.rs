@@ -8,7 +8,7 @@ use rexec_sh::protocol::agent_programs::named_by_program;
 use rexec_sh::protocol::process::Pid;
 
 use super::{CheckResult, FindingState};
-use crate::front::answer::HostStatus;
+use crate::front::answer::{HostStatus, StartedAgent};
 use crate::host::has_shells;
 use crate::limits;
 use crate::sys::tree::{self, Process};
@@ -32,7 +32,11 @@ pub(super) fn all(host: &HostStatus) -> Vec<CheckResult> {
 }
 
 fn of_process(process: &Process, all: &HashMap<Pid, Process>, host: &HostStatus) -> Option<CheckResult> {
-    let started = host.started.iter().find(|started| started.pid == process.pid.number());
+    let is_started = |process: &Process| {
+        let is_it = |started: &&StartedAgent| (started.pid, started.start) == (process.pid.number(), process.start);
+        host.started.iter().find(is_it)
+    };
+    let started = is_started(process);
     let by_program = |process: &Process| named_by_program(&process.program.to_string());
     let has_come = |name: &str| host.agents_today.iter().any(|agent| *agent == agent_name(name, 1, ""));
     let (name, fix) = match started {
@@ -41,9 +45,7 @@ fn of_process(process: &Process, all: &HashMap<Pid, Process>, host: &HostStatus)
         None => {
             let name = by_program(process)?;
             // An agent may be several processes, of which the first one stands for all.
-            let is_below = |above: &Process| {
-                by_program(above) == Some(name) || host.started.iter().any(|started| started.pid == above.pid.number())
-            };
+            let is_below = |above: &Process| by_program(above) == Some(name) || is_started(above).is_some();
             if has_come(name) || ancestors(process, all).any(is_below) {
                 return None;
             }
