@@ -85,9 +85,9 @@ fi
 # do not reach build scripts and procedural macros, which cannot be static.
 linking="-C target-feature=+crt-static -C relocation-model=static -C link-arg=-Wl,-z,noseparate-code"
 RUSTFLAGS="${RUSTFLAGS:-} $linking" \
-    cargo build --release --locked --package rexec-sh --bin rexec-sh --target "$shim_triple" --target-dir "$target_dir"
+    cargo build --release --locked --package rexec-sh --bin shim --target "$shim_triple" --target-dir "$target_dir"
 
-shim=$target_dir/$shim_triple/release/rexec-sh
+shim=$target_dir/$shim_triple/release/shim
 # A program that names an interpreter or a library is not static. Where readelf is missing, ldd says it in words.
 if command -v readelf >/dev/null; then
     if readelf --program-headers --dynamic --wide "$shim" 2>/dev/null | grep -E 'INTERP|\(NEEDED\)' >&2; then
@@ -97,7 +97,7 @@ elif command -v ldd >/dev/null && ! { ldd "$shim" 2>&1 || true; } | grep -Eq 'st
     die "the shim is not static"
 fi
 
-files=("$target_dir/release/rexec-host" "$target_dir/release/rexec" "$shim")
+files=("$target_dir/release/rexec-host" "$target_dir/release/rexec")
 if [[ $host_triple == *-gnu ]]; then
     cargo build --release --locked --package rexec-preload --lib --target-dir "$target_dir"
     files+=("$target_dir/release/librexec_preload.so")
@@ -106,8 +106,9 @@ fi
 # Not earlier, so that cargo makes its target folder and marks it as a cache.
 mkdir -p -- "$out"
 install -m 755 -- "${files[@]}" "$out/"
+install -m 755 -- "$shim" "$out/rexec-sh"
 
-for name in "${files[@]##*/}"; do
+for name in "${files[@]##*/}" rexec-sh; do
     printf '%8d bytes  %s\n' "$(stat -c %s -- "$out/$name")" "$out/$name"
 done
 printf 'the host is %s\n' "$host_linked"

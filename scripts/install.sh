@@ -112,7 +112,7 @@ install -m 755 -- "$built/rexec-host" "$built/rexec" "$prefix/bin/"
 install -m 755 -- "$built/rexec-sh" "$prefix/lib/rexec/"
 # Where the C library has no loader, there is none.
 [[ ! -f $built/librexec_preload.so ]] || install -m 644 -- "$built/librexec_preload.so" "$prefix/lib/rexec/"
-install -m 644 -- "$scripts/../shim/rexec-env.sh" "$prefix/lib/rexec/"
+install -m 644 -- "$scripts/../src/cli/run/rexec-env.sh" "$prefix/lib/rexec/"
 # The name a shim is called by says which shell it stands for; agents look for bash or zsh in it.
 for name in rexec-bash rexec-zsh; do
     ln -sfn -- rexec-sh "$prefix/lib/rexec/$name"

@@ -90,11 +90,11 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     }
 }
 
-/// The warning when no shell for agents is installed beside the host, as after `cargo install`.
+/// The warning when no shell for agents is installed with the host.
 const NO_SHIM: Notice = Notice::fixed(
     exit_code::SUCCESS,
     "rexec-sh, the shell for agents, is not installed with this rexec-host",
-    "scripts/install.sh installs it with its links; cargo install does not",
+    "install rexec again, or move its programs together",
 );
 
 fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {

@@ -7,7 +7,7 @@ pub(super) fn program(name: &str) -> Option<PathBuf> {
     find(&[Path::new(name)])
 }
 
-/// The shim: beside this program, where it is built, or in `../lib/rexec`, where it is installed.
+/// The shim: beside this program, where cargo puts it, or in `../lib/rexec`, where scripts/install.sh does.
 pub(super) fn shim() -> Option<PathBuf> {
     find(&[Path::new("rexec-sh"), Path::new("../lib/rexec/rexec-sh")])
 }

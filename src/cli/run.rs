@@ -130,7 +130,7 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
 pub(super) const NO_SHIM: Notice = Notice::fixed(
     rexec_sh::protocol::exit_code::FAILURE,
     "rexec-sh, the shell for agents, is not installed with this rexec",
-    "scripts/install.sh installs it; cargo install does not",
+    "install rexec again, or move its programs together",
 );
 
 /// The recipe for the agent of this name, which is at this path, and how the preload is loaded into it, if the recipe says

@@ -83,7 +83,8 @@ pub(crate) fn sources(src: &str) -> Vec<Source> {
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
+        // The shim's sources are linked from where the programs are.
+        if path.is_dir() && !path.is_symlink() {
             walk(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);

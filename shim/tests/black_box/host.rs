@@ -47,7 +47,7 @@ impl Place {
         // Not the usual place for temporary files, whose path may be too long for a socket's name.
         let dir = nix::unistd::mkdtemp("/tmp/rxs-XXXXXX").unwrap();
         for name in ["rexec-bash", "rexec-sh", "bash"] {
-            symlink(env!("CARGO_BIN_EXE_rexec-sh"), dir.join(name)).unwrap();
+            symlink(env!("CARGO_BIN_EXE_shim"), dir.join(name)).unwrap();
         }
         Self { dir }
     }

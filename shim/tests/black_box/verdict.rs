@@ -88,9 +88,7 @@ fn a_signal_before_a_refusal_ends_what_the_refusal_starts() {
         let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
         let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
         // It takes signals over from the moment at which it has blocked them.
-        wait_for("the shim", || {
-            std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("rexec-sh"))
-        });
+        wait_for("the shim", || std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("shim")));
         if !ignored {
             let blocks = |status: String| {
                 status.lines().any(|line| line.starts_with("SigBlk:") && !line.ends_with("0000000000"))

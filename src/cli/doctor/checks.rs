@@ -73,12 +73,9 @@ fn programs() -> Vec<CheckResult> {
     let both = [("rexec-host", installed::program("rexec-host")), ("rexec-sh", installed::shim())];
     let finding = |(name, path): (&str, Option<std::path::PathBuf>)| match path {
         Some(path) => CheckResult::ok(name, format!("{} ({})", path.display(), env!("CARGO_PKG_VERSION"))),
-        None => CheckResult::new(
-            FindingState::Broken,
-            name,
-            "it is not installed with this rexec",
-            "run scripts/install.sh",
-        ),
+        None => {
+            CheckResult::new(FindingState::Broken, name, "it is not installed with this rexec", "install rexec again")
+        }
     };
     both.into_iter().map(finding).collect()
 }

@@ -37,7 +37,10 @@ fn log(socket: &Path) -> PathBuf {
 pub(super) fn start(socket: &Path) -> Result<Option<Pid>, Notice> {
     let hint = "start rexec-host in a terminal, or start the agent with --host never";
     let program = installed::program("rexec-host").ok_or_else(|| {
-        Notice::failed("rexec-host is not installed with this rexec", "scripts/install.sh installs both")
+        Notice::failed(
+            "rexec-host is not installed with this rexec",
+            "install rexec again, or move its programs together",
+        )
     })?;
     let log = log(socket);
     let failed = |error: &std::io::Error| {

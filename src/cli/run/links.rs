@@ -42,8 +42,8 @@ const LINKS: [&str; 10] = [
 
 /// The files, and what they hold.
 const FILES: [(&str, &str); 3] = [
-    ("rexec-env.sh", include_str!("../../../shim/rexec-env.sh")),
-    ("rexec-zdotdir/.zshenv", include_str!("../../../shim/rexec-zshenv")),
+    ("rexec-env.sh", include_str!("rexec-env.sh")),
+    ("rexec-zdotdir/.zshenv", include_str!("rexec-zshenv")),
     ("python/rexec_mini.py", include_str!("rexec_mini.py")),
 ];
 

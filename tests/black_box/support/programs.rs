@@ -38,13 +38,12 @@ pub(crate) fn shims() -> &'static Path {
     static SHIMS: OnceLock<PathBuf> = OnceLock::new();
     SHIMS.get_or_init(|| {
         super::warden::keep_descriptors_to_ourselves();
-        build(&["-p", "rexec-sh"]);
         let dir = host().with_file_name("test-shims");
         _ = fs::create_dir(&dir);
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).expect("the directory is ours");
         for name in ["bash", "rexec-bash", "sh", "rexec-sh", "rexec-zsh"] {
             // Several test processes may do this at once; a link that is there is as good as ours.
-            _ = symlink("../rexec-sh", dir.join(name));
+            _ = symlink(env!("CARGO_BIN_EXE_rexec-sh"), dir.join(name));
             assert!(dir.join(name).exists(), "no {name} in {}", dir.display());
         }
         dir
@@ -62,7 +61,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) {
     assert!(child.wait().expect("it ends").success(), "{} is written", path.display());
 }
 
-/// Cargo builds the binaries of the package under test only; the shim is a package of its own, and examples are built
+/// Cargo builds the binaries of the package under test only; the preload is a package of its own, and examples are built
 /// when all tests are.
 pub(crate) fn build(what: &[&str]) {
     let place = place_of(host(), &known_triples());
