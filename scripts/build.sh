@@ -10,9 +10,11 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/build.sh [--out DIR]
+usage: scripts/build.sh [--out DIR] [--musl MACHINE]
 
-  --out DIR   put the binaries there (default: target/rexec/bin)
+  --out DIR        put the binaries there (default: target/rexec/bin)
+  --musl MACHINE   link all three programs statically with musl, for x86_64 or aarch64. The preload is then built only
+                   for the machine that this runs on
 USAGE
 }
 
@@ -21,10 +23,12 @@ die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 target_dir=${CARGO_TARGET_DIR:-$root/target}
 out=
+machine=
 while (($#)); do
     case $1 in
         --out) (($# >= 2)) || die "--out needs a folder"; out=$2; shift 2 ;;
         --out=*) out=${1#--out=}; shift ;;
+        --musl) (($# >= 2)) || die "--musl needs a machine"; machine=$2; shift 2 ;;
         -h | --help) usage; exit 0 ;;
         *) usage >&2; die "unknown argument $1" ;;
     esac
@@ -38,7 +42,7 @@ command -v cargo >/dev/null || die "cargo is not on the PATH; install Rust first
 cd -- "$root"
 
 host_triple=$(rustc -vV | sed -n 's/^host: //p')
-musl_triple=${host_triple%%-*}-unknown-linux-musl
+musl_triple=${machine:-${host_triple%%-*}}-unknown-linux-musl
 
 # Whether the standard library for a target is installed. rustc knows this with and without rustup.
 has_target() { [[ -d $(rustc --print target-libdir --target "$1" 2>/dev/null) ]]; }
@@ -64,11 +68,18 @@ build_bin() { # NAME [RUSTC_ARGUMENT …]
     cargo rustc --release --locked --package rexec-host --bin "$name" --target-dir "$target_dir" -- "$@"
 }
 
-build_bin rexec
-if has_static_libc; then
+programs=$target_dir/release
+if [[ -n $machine ]]; then
+    has_target "$musl_triple" || die "the target $musl_triple cannot be had"
+    cargo build --release --locked --package rexec-host --bin rexec --bin rexec-host --target "$musl_triple" --target-dir "$target_dir"
+    programs=$target_dir/$musl_triple/release
+    host_linked='static, with musl'
+elif has_static_libc; then
+    build_bin rexec
     build_bin rexec-host -C target-feature=+crt-static
     host_linked='static'
 else
+    build_bin rexec
     build_bin rexec-host
     host_linked='dynamic: no static C library is installed'
 fi
@@ -97,8 +108,8 @@ elif command -v ldd >/dev/null && ! { ldd "$shim" 2>&1 || true; } | grep -Eq 'st
     die "the shim is not static"
 fi
 
-files=("$target_dir/release/rexec-host" "$target_dir/release/rexec")
-if [[ $host_triple == *-gnu ]]; then
+files=("$programs/rexec-host" "$programs/rexec")
+if [[ $host_triple == "${machine:-${host_triple%%-*}}"-*-gnu ]]; then
     cargo build --release --locked --package rexec-preload --lib --target-dir "$target_dir"
     files+=("$target_dir/release/librexec_preload.so")
 fi
