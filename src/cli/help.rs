@@ -31,7 +31,7 @@ macro_rules! page {
 }
 
 /// The pages of the manual, in the order of [`all`]: Markdown that reads well as it is.
-pub(super) const PAGES: [Page; 12] = [
+pub(super) const PAGES: [Page; 13] = [
     page!("agents", "how to start each agent so that you see its commands"),
     page!("codex", "how Codex runs commands through rexec exec-server"),
     page!("console", "how to read the console, and what it never lets through"),
@@ -44,6 +44,7 @@ pub(super) const PAGES: [Page; 12] = [
     page!("protocol", "many commands on one connection: JSON-RPC"),
     page!("limits", "what rexec does not do, and its numbers"),
     page!("measured", "what it costs"),
+    page!("changes", "what is new, and what each format's version promises"),
 ];
 
 /// The variables that every verb reads, and what they say.
