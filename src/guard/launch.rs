@@ -58,7 +58,7 @@ pub(super) struct Launch<'a> {
     failure: Cell<Option<(StartStage, i32)>>,
     /// 1 once the guard has closed its copies.
     is_let_go: AtomicU32,
-    /// 1 while the child has the guard's memory. The kernel clears it (CLONE_CHILD_CLEARTID).
+    /// 1 while the child has the guard's memory. The kernel clears it (CLONE_CHILD_CLEARTID, set_tid_address(2)).
     is_in_memory: AtomicU32,
 }
 
@@ -169,7 +169,9 @@ impl<'a> Launch<'a> {
         const STACK_BYTES: usize = 64 << 10;
         let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
         let top = stack.spare_capacity_mut().as_mut_ptr_range().end.cast::<c_void>();
-        let flags = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
+        // musl's clone() refuses the flag, so the child sets the address itself.
+        let clear = if cfg!(target_env = "musl") { 0 } else { libc::CLONE_CHILD_CLEARTID };
+        let flags = libc::CLONE_VM | clear | libc::SIGCHLD;
         let argument = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
         self.is_let_go.store(0, Ordering::Relaxed);
         self.is_in_memory.store(1, Ordering::Relaxed);
@@ -387,6 +389,10 @@ fn last_errno() -> i32 {
 extern "C" fn child(argument: *mut c_void) -> c_int {
     // SAFETY: `start` passes a reference to a `Launch` that outlives this child.
     let launch = unsafe { &*argument.cast::<Launch<'_>>() };
+    if cfg!(target_env = "musl") {
+        // SAFETY: the word lives as long as the memory in which the kernel clears it.
+        unsafe { libc::syscall(libc::SYS_set_tid_address, launch.is_in_memory.as_ptr()) };
+    }
     launch.failure.set(Some(launch.execute()));
     // SAFETY: ends this process without running anything of the guard's.
     unsafe { libc::_exit(127) }
