@@ -12,9 +12,9 @@ usage() {
     cat <<'USAGE'
 usage: scripts/build.sh [--out DIR] [--musl MACHINE]
 
-  --out DIR        put the binaries there (default: target/rexec/bin)
-  --musl MACHINE   link all three programs statically with musl, for x86_64 or aarch64. The preload is then built only
-                   for the machine that this runs on
+  --out DIR         put the binaries there (default: target/rexec/bin)
+  --static MACHINE  link all three programs statically, for x86_64 or aarch64: with musl, the host of this machine with
+                    glibc where that can be. The preload is then built for this machine only
 USAGE
 }
 
@@ -28,7 +28,7 @@ while (($#)); do
     case $1 in
         --out) (($# >= 2)) || die "--out needs a folder"; out=$2; shift 2 ;;
         --out=*) out=${1#--out=}; shift ;;
-        --musl) (($# >= 2)) || die "--musl needs a machine"; machine=$2; shift 2 ;;
+        --static) (($# >= 2)) || die "--static needs a machine"; machine=$2; shift 2 ;;
         -h | --help) usage; exit 0 ;;
         *) usage >&2; die "unknown argument $1" ;;
     esac
@@ -68,12 +68,20 @@ build_bin() { # NAME [RUSTC_ARGUMENT …]
     cargo rustc --release --locked --package rexec-host --bin "$name" --target-dir "$target_dir" -- "$@"
 }
 
-programs=$target_dir/release
+files=("$target_dir/release/rexec" "$target_dir/release/rexec-host")
 if [[ -n $machine ]]; then
     has_target "$musl_triple" || die "the target $musl_triple cannot be had"
-    cargo build --release --locked --package rexec-host --bin rexec --bin rexec-host --target "$musl_triple" --target-dir "$target_dir"
-    programs=$target_dir/$musl_triple/release
-    host_linked='static, with musl'
+    cargo build --release --locked --package rexec-host --bin rexec --target "$musl_triple" --target-dir "$target_dir"
+    files=("$target_dir/$musl_triple/release/rexec")
+    if [[ $host_triple == "$machine"-*-gnu ]] && has_static_libc; then
+        build_bin rexec-host -C target-feature=+crt-static
+        files+=("$target_dir/release/rexec-host")
+        host_linked='static'
+    else
+        cargo build --release --locked --package rexec-host --bin rexec-host --target "$musl_triple" --target-dir "$target_dir"
+        files+=("$target_dir/$musl_triple/release/rexec-host")
+        host_linked='static, with musl'
+    fi
 elif has_static_libc; then
     build_bin rexec
     build_bin rexec-host -C target-feature=+crt-static
@@ -108,7 +116,6 @@ elif command -v ldd >/dev/null && ! { ldd "$shim" 2>&1 || true; } | grep -Eq 'st
     die "the shim is not static"
 fi
 
-files=("$programs/rexec-host" "$programs/rexec")
 if [[ $host_triple == "${machine:-${host_triple%%-*}}"-*-gnu ]]; then
     cargo build --release --locked --package rexec-preload --lib --target-dir "$target_dir"
     files+=("$target_dir/release/librexec_preload.so")

@@ -72,6 +72,20 @@ split_symbols() { # PROGRAM FILE
     "$objcopy" --strip-all --add-gnu-debuglink="$2" "$1"
 }
 
+# Whether programs that run here do what they are for.
+try() { # FOLDER
+    local host code=0
+    mkdir -m 700 -- "$work/tried"
+    local -x REXEC_SOCKET=$work/tried/host.sock REXEC_HOME=$work/tried/journal
+    "$1/rexec-host" </dev/null >"$work/tried/console" 2>&1 &
+    host=$!
+    for _ in {1..100}; do [[ ! -S $REXEC_SOCKET ]] || break; sleep 0.1; done
+    [[ $(timeout 20 "$1/rexec-sh" -c 'echo tried' 2>&1) == tried ]] && timeout 20 "$1/rexec" show 1 >/dev/null || code=1
+    kill "$host"
+    wait "$host" || true
+    ((code == 0)) || { cat -- "$work/tried/console" >&2; die "the programs that were built run no command"; }
+}
+
 package_deb() { # TREE MACHINE
     local -A called=([x86_64]=amd64 [aarch64]=arm64)
     local arch=${called[$2]} to=$work/deb-$2
@@ -169,7 +183,8 @@ own=$(uname -m)
 # The programs of this machine first: they print the man pages of all.
 for machine in "$own" $(printf '%s\n' x86_64 aarch64 | grep -vx "$own"); do
     name=rexec-$version-$machine-linux
-    scripts/build.sh --musl "$machine" --out "$work/built-$machine" >"$work/said" 2>&1 || { cat -- "$work/said" >&2; exit 1; }
+    scripts/build.sh --static "$machine" --out "$work/built-$machine" >"$work/said" 2>&1 || { cat -- "$work/said" >&2; exit 1; }
+    if [[ $machine == "$own" ]]; then try "$work/built-$machine"; else left_out "the programs for $machine are not run here"; fi
     mkdir -- "$work/$name-debug"
     if [[ -x $objcopy ]]; then
         for program in "$work/built-$machine"/*; do
