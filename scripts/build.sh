@@ -102,7 +102,9 @@ fi
 # At a fixed address and in two segments, so that it starts with fewer page faults; tests/bench/README.md has the times and
 # says what it gives up. With an explicit --target these flags
 # do not reach build scripts and procedural macros, which cannot be static.
-linking="-C target-feature=+crt-static -C relocation-model=static -C link-arg=-Wl,-z,noseparate-code"
+linking="-C target-feature=+crt-static -C relocation-model=static"
+# For another machine lld links, which takes no arguments of a compiler and does this by itself.
+[[ $shim_triple != "${host_triple%%-*}"-* ]] || linking+=" -C link-arg=-Wl,-z,noseparate-code"
 RUSTFLAGS="${RUSTFLAGS:-} $linking" \
     cargo build --release --locked --package rexec-sh --bin shim --target "$shim_triple" --target-dir "$target_dir"
 
