@@ -1,6 +1,6 @@
 //! `rexec status`: what the host is and has, for people, for status lines, and as JSON.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::ask::{self, AskError};
 use super::look::Look;
@@ -66,11 +66,12 @@ fn long(status: &HostStatus, look: &Look) -> String {
     let word = |word: &str| escape_line(word, WORD_COLUMNS);
     let agents: Vec<String> = agents.iter().map(|whoami| agent_name(whoami, 1, "")).collect();
     let agents = if agents.is_empty() { String::new() } else { format!(": {}", agents.join(", ")) };
-    let mut lines = vec![
-        format!("rexec-host {}, process {pid}, up {}", word(version), duration(*up_ms)),
+    let mut lines = vec![format!("rexec-host {}, process {pid}, up {}", word(version), duration(*up_ms))];
+    lines.extend(outdated(status).map(|why| format!("{why}: {RESTART}")));
+    lines.extend([
         short(status) + &agents,
         format!("session {}: {}, {failed} failed", word(session), counted(*commands, "command", "commands")),
-    ];
+    ]);
     lines.extend(last.as_ref().map(|last| {
         let command = escape_ends(&last.command, COMMAND_COLUMNS);
         let (seq, agent, ago) = (last.seq, agent_name(&last.whoami, 1, ""), duration(last.ended_ms));
@@ -79,10 +80,38 @@ fn long(status: &HostStatus, look: &Look) -> String {
     lines.iter().map(|line| look.cut(line, look.columns) + "\n").collect()
 }
 
+/// What to do about a host that this program does not belong to.
+pub(super) const RESTART: &str = "restart rexec-host when nothing runs in it";
+
+/// Says why the host is not of the same installation as this program, if it is not.
+pub(super) fn outdated(status: &HostStatus) -> Option<String> {
+    const OWN: &str = env!("CARGO_PKG_VERSION");
+    // The kernel adds this to the name of a file that is gone (proc(5)).
+    let is_gone = |path: PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
+    if status.version != OWN {
+        return Some(format!("this rexec is {OWN}"));
+    }
+    let program = std::fs::read_link(format!("/proc/{}/exe", status.pid));
+    program.is_ok_and(is_gone).then(|| "its program was replaced after it had started".to_owned())
+}
+
 /// The status of the host on this socket.
 pub(super) fn of(socket: &Path) -> Result<HostStatus, AskError> {
     match ask::ask(socket, r#"{"action":"status"}"#)?.answer(Some(ask::PATIENCE))? {
         Answer::Status(status) => Ok(*status),
         _ => Err(AskError::Unclear),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostStatus, outdated};
+
+    #[test]
+    fn a_host_of_another_version_or_of_a_program_that_is_gone_is_outdated() {
+        let status = |version: &str, pid| HostStatus { version: version.to_owned(), pid, ..HostStatus::default() };
+        let own = env!("CARGO_PKG_VERSION");
+        assert_eq!(outdated(&status("0.0.0", 1)), Some(format!("this rexec is {own}")));
+        assert_eq!(outdated(&status(own, std::process::id())), None);
     }
 }

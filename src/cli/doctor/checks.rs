@@ -12,6 +12,7 @@ use super::{live, permanent, silent, startup};
 use crate::cli::ask::AskError;
 use crate::cli::run::probe::InstalledAgent;
 use crate::cli::run::{links, probe};
+use crate::cli::status::RESTART;
 use crate::cli::{check, installed, socket_path, status};
 use crate::front::answer::HostStatus;
 use crate::sys::process;
@@ -20,7 +21,6 @@ use crate::text::escape::escape_line;
 
 /// Columns of a host's version that are shown. The rest is cut.
 const VERSION_COLUMNS: usize = 20;
-const RESTART: &str = "restart rexec-host when nothing runs in it";
 
 /// All findings in the order in which they are shown.
 pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
@@ -119,14 +119,9 @@ fn host(socket: &Path) -> (CheckResult, Option<HostStatus>) {
     };
     let (version, pid, up) = (escape_line(&status.version, VERSION_COLUMNS), status.pid, duration(status.up_ms));
     let found = format!("{version}, process {pid}, up {up}");
-    // The kernel adds this to the name of a file that is gone (proc(5)).
-    let is_gone = |path: std::path::PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
-    let found = if version != env!("CARGO_PKG_VERSION") {
-        finding(FindingState::Note, &format!("{found}; this rexec is {}", env!("CARGO_PKG_VERSION")), RESTART)
-    } else if std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(is_gone) {
-        finding(FindingState::Note, &format!("{found}; its program was replaced after it had started"), RESTART)
-    } else {
-        CheckResult::ok("host", found)
+    let found = match status::outdated(&status) {
+        Some(why) => finding(FindingState::Note, &format!("{found}; {why}"), RESTART),
+        None => CheckResult::ok("host", found),
     };
     (found, Some(status))
 }

@@ -216,6 +216,19 @@ fn the_status_says_what_runs_and_how_commands_ended() {
     assert_eq!((gone.status.code(), gone.stdout.as_slice(), gone.stderr.as_slice()), (Some(127), &b""[..], &b""[..]));
 }
 
+/// An update puts another file in the place of the program that runs.
+#[test]
+fn the_status_names_a_host_whose_program_was_replaced() {
+    const WRAPPER: &[&str] = &["sh", "-c", "cp \"$0\" program; exec ./program \"$@\""];
+    let host = Host::with(Setup { wrapper: WRAPPER, ..PLAIN });
+    let says = |what: &str| rexec(&host, &["status"]).out.contains(what);
+    let replaced = "its program was replaced after it had started: restart rexec-host";
+    assert!(!says(replaced));
+    std::fs::remove_file(host.home.join("program")).expect("the copy is there");
+    assert!(says(replaced));
+    host.finish();
+}
+
 /// What a person sees on a terminal of this width: the lines without their colours.
 fn on_terminal(host: &Host, args: &[&str], columns: u16) -> Vec<String> {
     let mut command = programs::command(programs::rexec());
