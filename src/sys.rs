@@ -4,9 +4,10 @@
 //! The SAFETY comments rely on three rules: the process has one thread; between fork or clone and exec a child makes
 //! system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`process`], [`close_kind`], [`closer`], [`caller_descriptor`], [`own_table`], [`helper`], [`looker`], [`kill`],
-//! [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`], [`terminal`], [`writer`],
-//! [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`], [`locale`], [`mod@poll`].
+//! Reading order: [`process`], [`scheduler`], [`close_kind`], [`closer`], [`caller_descriptor`], [`own_table`],
+//! [`helper`], [`looker`], [`kill`], [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`],
+//! [`terminal`], [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`],
+//! [`locale`], [`mod@poll`].
 
 #![expect(unsafe_code, reason = "system calls live here and in guard")]
 
@@ -31,6 +32,7 @@ pub mod process;
 pub mod program;
 pub mod project;
 pub mod pty;
+pub mod scheduler;
 pub mod signal;
 pub mod socket;
 pub mod spool;

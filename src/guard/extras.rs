@@ -3,6 +3,7 @@
 
 use nix::libc::{self, c_int};
 
+use crate::sys::scheduler;
 use rexec_sh::protocol::wire::Extras;
 
 const IOPRIO_WHO_PROCESS: c_int = 1;
@@ -11,15 +12,13 @@ const IOPRIO_WHO_PROCESS: c_int = 1;
 pub(super) fn read(filter: &[u8]) -> Extras {
     let usual = Extras::default();
     let filter = std::str::from_utf8(filter).map(|digits| u32::from_str_radix(digits.trim(), 16));
-    // SAFETY: the calls take numbers, and a structure that one of them fills.
+    // SAFETY: the calls take numbers.
     unsafe {
-        let mut parameter: libc::sched_param = std::mem::zeroed();
-        libc::sched_getparam(0, &raw mut parameter);
         let slack = libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, 0, 0, 0, 0);
         let io_priority = libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
         Extras {
             io_priority: i32::try_from(io_priority).map_or(0, |priority| priority.max(0)),
-            scheduler: (libc::sched_getscheduler(0).max(0), parameter.sched_priority),
+            scheduler: scheduler::own(),
             personality: u32::try_from(libc::personality(0xffff_ffff)).unwrap_or(0),
             timer_slack_ns: u64::try_from(slack).unwrap_or(usual.timer_slack_ns),
             coredump_filter: filter.ok().and_then(Result::ok).unwrap_or(usual.coredump_filter),
@@ -32,7 +31,7 @@ pub(super) fn read(filter: &[u8]) -> Extras {
 /// The attributes that differ from the guard's own, in the form in which system calls take them.
 pub(super) struct Changes {
     io_priority: Option<i32>,
-    scheduler: Option<(i32, libc::sched_param)>,
+    scheduler: Option<(i32, i32)>,
     personality: Option<u32>,
     timer_slack_ns: Option<u64>,
     coredump_filter: Option<Vec<u8>>,
@@ -45,15 +44,9 @@ impl Changes {
         fn changed<T: PartialEq + Copy>(own: T, wanted: T) -> Option<T> {
             (own != wanted).then_some(wanted)
         }
-        let scheduler = changed(own.scheduler, wanted.scheduler).map(|(policy, priority)| {
-            // SAFETY: every field is a number, for which zero is a value.
-            let mut parameter: libc::sched_param = unsafe { std::mem::zeroed() };
-            parameter.sched_priority = priority;
-            (policy, parameter)
-        });
         Self {
             io_priority: changed(own.io_priority, wanted.io_priority),
-            scheduler,
+            scheduler: changed(own.scheduler, wanted.scheduler),
             personality: changed(own.personality, wanted.personality),
             timer_slack_ns: changed(own.timer_slack_ns, wanted.timer_slack_ns),
             coredump_filter: changed(own.coredump_filter, wanted.coredump_filter)
@@ -69,8 +62,8 @@ impl Changes {
     pub(super) unsafe fn apply(&self) {
         // SAFETY: system calls on numbers and on memory that this structure owns.
         unsafe {
-            if let Some((policy, parameter)) = &self.scheduler {
-                libc::sched_setscheduler(0, *policy, parameter);
+            if let Some((policy, priority)) = self.scheduler {
+                scheduler::set(policy, priority);
             }
             if let Some(priority) = self.io_priority {
                 libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, priority);

@@ -107,12 +107,7 @@ pub fn lead_group(child: Pid) -> io::Result<()> {
 /// Lets this process wait for its turn when it wakes (SCHED_BATCH, sched(7)), instead of taking the place of one that runs:
 /// nobody waits for its answer.
 pub fn give_way() {
-    use nix::libc;
-    // SAFETY: every field of the structure is a number, for which zero is a value, and the call reads it only.
-    unsafe {
-        let parameter: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameter);
-    }
+    super::scheduler::set(nix::libc::SCHED_BATCH, 0);
 }
 
 /// Ends a forked process without running exit handlers of the host.
