@@ -70,6 +70,9 @@ build_bin() { # NAME [RUSTC_ARGUMENT …]
 
 files=("$target_dir/release/rexec" "$target_dir/release/rexec-host")
 if [[ -n $machine ]]; then
+    # It comes with Rust, and links for any machine.
+    linker=CARGO_TARGET_${machine^^}_UNKNOWN_LINUX_MUSL_LINKER
+    [[ $machine == "${host_triple%%-*}" ]] || export "$linker=${!linker:-rust-lld}"
     has_target "$musl_triple" || die "the target $musl_triple cannot be had"
     cargo build --release --locked --package rexec-host --bin rexec --target "$musl_triple" --target-dir "$target_dir"
     files=("$target_dir/$musl_triple/release/rexec")

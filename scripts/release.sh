@@ -176,8 +176,6 @@ for crates in "$cargo_home"/registry/src/*/; do flags+=" --remap-path-prefix=${c
 export RUSTFLAGS=$flags CARGO_TARGET_DIR=$target_dir
 # The symbols are taken out below.
 export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none
-# It comes with Rust, and links for any machine.
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld
 
 own=$(uname -m)
 # The programs of this machine first: they print the man pages of all.
