@@ -4,7 +4,6 @@ mod checks;
 mod live;
 mod permanent;
 mod silent;
-mod startup;
 
 use std::io::{self, Write};
 

@@ -8,7 +8,7 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place::{self, PlaceError};
 
 use super::{CheckResult, FindingState};
-use super::{live, permanent, silent, startup};
+use super::{live, permanent, silent};
 use crate::cli::ask::AskError;
 use crate::cli::run::probe::InstalledAgent;
 use crate::cli::run::{links, probe};
@@ -31,7 +31,6 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
     let has_host = host.is_some();
     findings.push(finding);
     findings.extend(environment());
-    findings.push(startup::check());
     let Some(shim) = installed::shim() else { return Ok(findings) };
     let folder = links::folder(&socket);
     let missing = links::faults(&folder, &shim);

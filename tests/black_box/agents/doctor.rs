@@ -87,22 +87,6 @@ fn what_is_wrong_is_named_with_what_to_do() {
 }
 
 #[test]
-fn a_slow_login_shell_is_named_with_the_line_that_makes_it_slow() {
-    let (place, host) = (Place::new(), host());
-    let profile = |text: &str| {
-        place.program(".profile", text);
-        doctor(&place, &host, &[], &[]).0
-    };
-    let home = place.home.path().display().to_string();
-    let text = profile("echo hello\nslow() {\n  sleep 0.9\n}\nslow # it is\n");
-    assert!(text.contains(&format!("ms of it in {home}/.profile, line 3: sleep 0.9\n")), "{text}");
-    assert!(text.contains("fix: do that in terminals only"), "{text}");
-    let text = profile("true\nexit 3\n");
-    assert!(text.contains("ends in a profile, before the command\n") && text.contains("line 2: exit 3\n"), "{text}");
-    host.finish();
-}
-
-#[test]
 #[ignore = "long: waits out the 5 s for an answer"]
 fn a_host_that_was_killed_is_told_from_one_that_does_not_answer() {
     let (place, host) = (Place::new(), host());
