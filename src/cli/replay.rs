@@ -39,10 +39,9 @@ pub(super) const VERB: Verb = Verb {
 N is a number, SESSION:N or -1. With --since instead of it, all commands that
 began since then are played in the order of the console, with their banners.
 
-Escape sequences are filtered as on the console. A full-screen program is
-drawn as it was, but for what would make the terminal answer; the terminal is
-put back at the end. What such a program showed when it was killed stays on
-the screen. ^C ends the replay.
+Escape sequences are filtered as on the console, so what a full-screen program
+drew is counted and not shown: rexec export N --cast makes a file that
+asciinema plays. ^C ends the replay.
 ",
     options: &[
         VerbOption::taking("since", "TIME", Values::Nothing, "play everything since then, as in 1h or 09:40"),
@@ -105,12 +104,13 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     let played = match (wish.reference, wish.since) {
         (Some(reference), _) => {
             let run = reference.find(&home, &super::socket_path()?)?;
+            let named = reference.of_number(run.start.seq);
             let scene = Scene::of(run).map_err(|error| unreadable(&home, &error))?;
             if scene.recording.is_none() && scene.run.end.as_ref().is_none_or(|end| end.bytes > 0) {
                 return Err(no_recording(&scene.run));
             }
             let pace = ReplayPace { speed, max_idle: wish.max_idle.unwrap_or(Duration::MAX) };
-            player(&sheet, pace).and_then(|mut player| player.play_one(scene))
+            player(&sheet, pace).and_then(|mut player| player.play_one(scene, &named))
         }
         (None, since) => {
             let pace = ReplayPace { speed, max_idle: wish.max_idle.unwrap_or(IDLE_MAX) };

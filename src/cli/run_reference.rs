@@ -76,6 +76,14 @@ impl RunReference {
         Self { session: None, run: RunChoice::Number(seq) }
     }
 
+    /// The run with this number of the same session, as on a command line.
+    pub(super) fn of_number(&self, seq: u64) -> String {
+        match &self.session {
+            Some(session) => format!("{session}:{seq}"),
+            None => seq.to_string(),
+        }
+    }
+
     /// Reads a reference from a command line: one of the forms above, or the name of a service that the host knows.
     ///
     /// # Errors

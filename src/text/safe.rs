@@ -16,7 +16,6 @@
 
 mod block_cursor;
 mod depth;
-pub mod full_screen;
 mod heights;
 mod line_cut;
 pub mod live_screen;

@@ -124,47 +124,37 @@ fn a_command_whose_host_was_killed_is_replayed_up_to_then() {
 }
 
 #[test]
-fn a_full_screen_program_is_drawn_and_the_terminal_put_back() {
+fn what_a_full_screen_program_drew_is_for_a_cast_player() {
     let home = TempDir::new(None);
     let output = [
         (0, "before\r\n\x1b[?1049h\x1b[2J\x1b[5;5Hdrawn\x1b[6n\x1b]0;title\x07\x1b[?1000h\x1b[?25l"),
         (600_000, "\x1b[?1049lafter\r\n"),
     ];
     journal(home.path(), &[(1, "10:00:00.000", &output, 600_001)]);
-    let mut replay = at_terminal(home.path(), &["1"]);
-    replay.shows("drawn");
+    let mut replay = at_terminal(home.path(), &["-1"]);
+    replay.shows("rexec export 1 --cast -o 1.cast && asciinema play 1.cast");
     replay.types(b"\x03");
     assert_eq!(replay.ends().code(), 0);
     let seen = replay.screen();
-    for refused in ["\x1b[6n", "\x1b]0;title", "\x1b[?1000h"] {
+    for refused in ["drawn", "\x1b[?1049h", "\x1b[6n", "\x1b]0;title", "\x1b[?1000h"] {
         assert!(!seen.contains(refused), "{refused:?} in {seen:?}");
     }
-    assert!(seen.contains("\x1b[?1049l") && seen.contains("\x1b[?25h"), "{seen:?}");
-    assert!(replay.has_its_modes(true) && !replay.drawn().text().contains("drawn"));
+    assert!(replay.has_its_modes(true));
 
-    let mut whole = at_terminal(home.path(), &["1", "--max-idle", "50ms"]);
+    let session = std::fs::read_dir(home.path())
+        .unwrap()
+        .flatten()
+        .find_map(|file| file.file_name().to_str()?.strip_suffix(".jsonl").map(|session| format!("{session}:1")));
+    let session = session.expect("a journal");
+    let mut whole = at_terminal(home.path(), &[&session, "--max-idle", "50ms"]);
     assert_eq!(whole.ends().code(), 0);
-    assert!(whole.drawn().text().contains("after") && whole.drawn().text().contains("✓"), "{}", whole.drawn().text());
-}
-
-#[test]
-fn the_last_picture_of_a_full_screen_program_stays_below_what_was_there() {
-    let home = TempDir::new(None);
-    let killed = [(0, "before\r\n\x1b[?1049h\x1b[2J\x1b[5;5Hfirst\x1b[?25l"), (10, "\x1b[5;5Hfinal")];
-    // As top draws, and without a word at its end.
-    let on_normal = [(0, "before\r\n"), (5, "\x1b[5;5Hfirst"), (10, "\x1b[H\x1b[5;5Hfinal")];
-    for output in [&killed[..], &on_normal] {
-        journal(home.path(), &[(1, "10:00:00.000", output, 20)]);
-        let mut replay = at_terminal(home.path(), &["-1"]);
-        assert_eq!(replay.ends().code(), 0);
-        let drawn = replay.drawn().text();
-        let at = |text: &str| drawn.lines().position(|row| row.contains(text));
-        assert!(at("    final") < at("✓") && at("    final").is_some() && !drawn.contains("first"), "{drawn}");
-        assert!(at("before").is_none(), "the program began on an empty screen: {drawn}");
-        let seen = replay.screen();
-        assert!(!seen.contains("1049h") && !seen.contains("\x1b[3J") && replay.has_its_modes(true), "{seen:?}");
-        assert!(seen.contains("before"), "{seen:?}");
+    let drawn = whole.drawn().text();
+    for shown in
+        [&format!("rexec export {session} --cast"), "before", "a full-screen program drew 5 bytes", "after", "✓"]
+    {
+        assert!(drawn.contains(shown), "{shown:?} is not in {drawn}");
     }
+    assert!(!piped(home.path(), &["1", "--speed", "1000000"]).contains("export"), "a file has no screen");
 }
 
 #[test]

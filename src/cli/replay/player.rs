@@ -21,7 +21,7 @@ use crate::core::log::Lag;
 use crate::history::{self, milliseconds};
 use crate::host::{Color, new_console};
 use crate::journal::record::RunEnd;
-use crate::journal::recording::{EventKind, RecordedEvent, parse_size};
+use crate::journal::recording::{EventKind, RecordedEvent};
 use crate::limits;
 use crate::sink::console::{Console, Heading, View};
 use crate::sys::pty;
@@ -29,7 +29,6 @@ use crate::sys::signal::{HostSignal, HostSignals};
 use crate::sys::terminal::Keys;
 use crate::text::agent_name::short_name;
 use crate::text::place::place;
-use crate::text::safe::full_screen::FullScreenFilter;
 
 /// How fast time passes.
 #[derive(Debug, Clone, Copy)]
@@ -55,10 +54,6 @@ struct Playing {
     events: VecDeque<RecordedEvent>,
     end: Option<RunEnd>,
     took: Option<Duration>,
-    /// What draws a full-screen program; other output goes through the console.
-    full_screen: Option<FullScreenFilter>,
-    /// What rexec says of the recording, until the screen is free for it.
-    remarks: Vec<String>,
 }
 
 /// Plays runs.
@@ -105,13 +100,12 @@ impl Player {
         Ok(player)
     }
 
-    /// Plays one run, all of its output.
-    pub(super) fn play_one(&mut self, scene: Scene) -> io::Result<()> {
-        let full_screen = self.window.and_then(|here| scene.full_screen(here.rows));
-        self.say_size(&scene, full_screen.is_some());
+    /// Plays one run, all of its output. `named` is the run on a command line.
+    pub(super) fn play_one(&mut self, scene: Scene, named: &str) -> io::Result<()> {
+        self.say_what_differs(&scene, named);
         self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
         let job = JobId(scene.run.start.seq);
-        self.begin(scene, full_screen);
+        self.begin(scene);
         self.console.follow(Some(job));
         self.play(|_, _| Ok(()))
     }
@@ -119,7 +113,7 @@ impl Player {
     /// Draws one run as a console shows it: with the banner and the end, a flood counted.
     pub(super) fn draw_one(&mut self, scene: Scene) -> io::Result<()> {
         self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
-        self.begin(scene, None);
+        self.begin(scene);
         self.play(|_, _| Ok(()))
     }
 
@@ -137,7 +131,7 @@ impl Player {
                 if let Some(run) = history::find(session, seq)? {
                     let scene = Scene::of(run)?;
                     player.engine.continue_after(seq.saturating_sub(1));
-                    player.begin(scene, None);
+                    player.begin(scene);
                 }
                 Ok(())
             })?;
@@ -148,10 +142,16 @@ impl Player {
         Ok(())
     }
 
-    /// Says that the recorded terminal was larger than this one.
-    fn say_size(&mut self, scene: &Scene, is_full_screen: bool) {
-        let (Some((rows, cols)), Some(here)) = (scene.window(), self.window) else { return };
-        if here.cols < cols || (here.rows < rows && is_full_screen) {
+    /// Says what this terminal will not show as the recorded one did.
+    fn say_what_differs(&mut self, scene: &Scene, named: &str) {
+        let Some(here) = self.window else { return };
+        if scene.is_full_screen() {
+            let seq = scene.run.start.seq;
+            let line = format!("… #{seq} drew on the whole screen, which a replay does not show. To see that:");
+            self.console.say(line, &mut self.out);
+            let line = format!("  rexec export {named} --cast -o {seq}.cast && asciinema play {seq}.cast");
+            self.console.say(line, &mut self.out);
+        } else if let Some((rows, cols)) = scene.window().filter(|(_, cols)| here.cols < *cols) {
             let line = format!(
                 "… recorded at {cols}x{rows}, and this terminal has {}x{}: rows may break elsewhere",
                 here.cols, here.rows
@@ -170,8 +170,8 @@ impl Player {
         self.console.pump(&mut self.engine, &mut self.out, usize::MAX, now);
     }
 
-    /// Begins a run now. `full_screen` draws it; without one it goes through the console.
-    fn begin(&mut self, mut scene: Scene, full_screen: Option<FullScreenFilter>) {
+    /// Begins a run now.
+    fn begin(&mut self, mut scene: Scene) {
         let now = self.now();
         let Some(job) = self.engine.submit() else { return };
         self.engine.on_started(job, Streams::of(&[Stream::Tty]), now);
@@ -179,13 +179,8 @@ impl Player {
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
             self.console.begin(&mut self.engine, cursor, heading);
         }
-        if full_screen.is_some() {
-            // A console shows the banner of a silent command only after a while.
-            self.base += Duration::from_secs(1);
-            self.pump();
-        }
         let (took, events) = (scene.took(), VecDeque::from(scene.events()));
-        let playing = Playing { since: self.at, events, end: scene.run.end, took, full_screen, remarks: Vec::new() };
+        let playing = Playing { since: self.at, events, end: scene.run.end, took };
         self.playing.insert(job, playing);
         self.schedule(job);
     }
@@ -204,9 +199,7 @@ impl Player {
     /// Plays until nothing is left. `begin` begins the run of a number.
     fn play(&mut self, mut begin: impl FnMut(&mut Self, u64) -> io::Result<()>) -> io::Result<()> {
         let played = self.play_steps(&mut begin);
-        for mut playing in std::mem::take(&mut self.playing).into_values() {
-            playing.full_screen.iter_mut().for_each(|filter| filter.end(&mut self.out));
-        }
+        self.playing.clear();
         self.next.clear();
         if self.is_over {
             self.console.leave(&mut self.out);
@@ -263,30 +256,20 @@ impl Player {
         let now = self.now();
         let Some(playing) = self.playing.get_mut(&job) else { return };
         let Some(event) = playing.events.pop_front() else { return };
-        match (event.kind, &mut playing.full_screen) {
-            (EventKind::Output, Some(filter)) => filter.push(event.text.as_bytes(), &mut self.out),
-            (EventKind::Output, None) => {
+        match event.kind {
+            EventKind::Output => {
                 self.engine.on_output(job, Stream::Tty, event.text.into_bytes().into(), now);
                 self.pump();
             }
-            (EventKind::Size, Some(filter)) => {
-                parse_size(&event.text).into_iter().for_each(|(rows, _)| filter.resize(rows));
-            }
-            (EventKind::Remark, None) => self.console.say(format_args!("… {}", event.text), &mut self.out),
-            (EventKind::Remark, Some(_)) => playing.remarks.push(event.text),
-            (EventKind::Size, None) | (EventKind::Input, _) => {}
+            EventKind::Remark => self.console.say(format_args!("… {}", event.text), &mut self.out),
+            EventKind::Size | EventKind::Input => {}
         }
         self.schedule(job);
     }
 
     fn end(&mut self, job: JobId) {
         let now = self.now();
-        let Some(mut playing) = self.playing.remove(&job) else { return };
-        playing.full_screen.iter_mut().for_each(|filter| filter.end(&mut self.out));
-        for remark in playing.remarks {
-            self.console.say(format_args!("… {remark}"), &mut self.out);
-        }
-        let Some(end) = playing.end else { return };
+        let Some(end) = self.playing.remove(&job).and_then(|playing| playing.end) else { return };
         self.console.on_left(job, &end.left);
         match end.error.as_deref() {
             Some("not_found" | "spawn_failed") => {

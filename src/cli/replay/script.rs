@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::history::{FoundRun, RunRecording, SessionHistory};
 use crate::journal::recording::{EventKind, RecordedEvent};
-use crate::limits;
-use crate::text::safe::full_screen::FullScreenFilter;
+use crate::text::safe::SafeFilter;
 
 /// A run with its recording.
 #[derive(Debug)]
@@ -34,16 +33,16 @@ impl Scene {
         self.recording.as_ref().map(|recording| recording.window)
     }
 
-    /// What draws it on a terminal with so many rows, if it is a full-screen program.
-    pub(super) fn full_screen(&self, terminal_rows: u16) -> Option<FullScreenFilter> {
-        let (rows, _) = self.window().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
-        let (mut whole, mut drawn) = (FullScreenFilter::new(rows), Vec::new());
-        let events = self.recording.iter().flat_map(|recording| &recording.events);
-        for output in events.filter(|event| event.kind == EventKind::Output) {
-            whole.push(output.text.as_bytes(), &mut drawn);
-            drawn.clear();
+    /// Returns true if the console would leave out some of its output, because it drew on the whole screen.
+    pub(super) fn is_full_screen(&self) -> bool {
+        let (mut filter, mut shown) = (SafeFilter::new(), Vec::new());
+        for output in self.recording.iter().flat_map(|recording| &recording.events) {
+            if output.kind == EventKind::Output {
+                filter.push(output.text.as_bytes(), &mut shown);
+                shown.clear();
+            }
         }
-        whole.has_drawn().then(|| FullScreenFilter::new(rows).keeping(whole.last_picture(), terminal_rows))
+        filter.take_hidden_bytes() > 0
     }
 
     /// What happens, in order. Without a recording, the text of the record comes at the end.
