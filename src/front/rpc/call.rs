@@ -60,7 +60,7 @@ pub enum Method {
 }
 
 /// Every name of a method.
-pub const METHODS: [&str; 26] = [
+pub const METHODS: [&str; 25] = [
     "hello",
     "exec.run",
     "exec.start",
@@ -85,7 +85,6 @@ pub const METHODS: [&str; 26] = [
     "pty.spawn",
     "pty.write",
     "pty.resize",
-    "pty.signal",
     "pty.close",
 ];
 
@@ -165,7 +164,7 @@ fn named(name: &str, params: Map<String, Value>) -> Result<Method, RpcError> {
         "pty.spawn" => Method::Start(Box::new(StartParams { mode: StreamMode::Pty, ..read(params)? })),
         "exec.write" | "pty.write" => Method::Write(read(params)?),
         "exec.resize" | "pty.resize" => Method::Resize(read(params)?),
-        "exec.signal" | "pty.signal" => Method::Signal(read(params)?),
+        "exec.signal" => Method::Signal(read(params)?),
         "exec.cancel" | "pty.close" => Method::Cancel(read(params)?),
         "exec.output" => Method::Output(read(params)?),
         "exec.wait" => Method::Wait(read(params)?),
