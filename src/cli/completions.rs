@@ -1,77 +1,179 @@
-//! Scripts that complete the command line of `rexec` in bash, zsh and fish, made of the table of verbs.
+//! What a shell offers behind `rexec`. The scripts for bash, zsh and fish only hand the words to `rexec complete`, and offer
+//! what it prints.
 //!
-//! Numbers of commands come from `rexec ps --json`, names of services from `rexec services --json` and names of journals
-//! from `rexec --list`, asked at the moment of completion. Where no host runs there are no numbers.
-//!
-//! Invariant: no word that is asked for is expanded by the shell, now or when the line is run. An older host may have given
-//! any name to a service.
+//! Invariants: nothing that the host or a journal says makes a line of its own, and the shells' scripts quote each word; a
+//! name that no verb would take is not offered. A host that cannot be asked offers nothing.
 
-use std::fmt::Write;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use rexec_sh::protocol::notice::Notice;
 
 use super::help::PAGES;
+use super::host_calls::HostCalls;
+use super::service::{self, KnownRuns};
 use super::verb::{Values, Verb, VerbOption};
+use super::{chosen, with_output, written};
+use crate::recorder;
+use crate::text::escape::escape_line;
 
 /// The shells that there is a script for.
 pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+/// The verb that the scripts call. It is for them alone, so no help lists it.
+pub(super) const COMPLETE: &str = "complete";
 
-/// Prints the numbers of the host's commands, and the names of services.
-const RUNS: &str = concat!(
-    r#"rexec ps --json 2>/dev/null | sed -n 's/^{\("v":[0-9]*,\)*"seq":\([0-9]*\).*/\2/p'; "#,
-    r#"rexec services --json 2>/dev/null | sed -n 's/^{\("v":[0-9]*,\)*"seq":[0-9]*,"name":"\([^"]*\)".*/\2/p'"#
-);
-/// Prints the names of the journals.
-const JOURNALS: &str = "rexec --list 50 2>/dev/null | cut -d' ' -f1";
+/// Journals that are offered.
+const JOURNALS_MAX: usize = 50;
+/// Columns of a command that are shown behind its number.
+const COMMAND_COLUMNS: usize = 60;
 
-/// Takes words, one a line, of which bash offers those that begin with what was typed. None of them is expanded, and each
-/// is quoted, because bash puts it into the command line as it is.
-const BASH_REPLY: &str = r#"_rexec_reply() {
-    local line
+/// bash offers only words that begin with what was typed, and puts them into the command line as they are. It makes words
+/// of their own of the `=` in `--option=value` and of what follows.
+const BASH: &str = r#"# bash completion for rexec
+_rexec() {
+    local word=${COMP_WORDS[COMP_CWORD]} line
+    COMPREPLY=()
     while IFS= read -r line; do
-        if [[ $line == "$1"* ]]; then
+        line=${line%%$'\t'*}
+        if [[ $line == "${word#=}"* ]]; then
             printf -v line %q "$line"
             COMPREPLY+=("$line")
         fi
-    done
+    done < <(rexec complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
+complete -F _rexec rexec
+"#;
+
+/// `_describe` reads the shown texts up to a colon, and takes the words as they are.
+const ZSH: &str = r#"#compdef rexec
+# zsh completion for rexec
+_rexec() {
+    local line word
+    local -a words_found shown
+    for line in ${(f)"$(rexec complete -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)"}; do
+        word=${line%%$'\t'*}
+        words_found+=("$word")
+        shown+=("${${word//\\/\\\\}//:/\\:}${${line#$word}/$'\t'/:}")
+    done
+    _describe rexec shown words_found
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _rexec "$@"; else compdef _rexec rexec; fi
+"#;
+
+const FISH: &str = r#"# fish completion for rexec
+function __rexec_complete
+    set -l words (commandline -opc)
+    set -l word (commandline -ct)
+    set -e words[1]
+    rexec complete -- $words "$word" 2>/dev/null
+end
+complete -c rexec -f -a '(__rexec_complete)'
 "#;
 
 /// The script for this shell.
-pub(super) fn script(verbs: &[&Verb], shell: &str) -> Option<String> {
+pub(super) fn script(shell: &str) -> Option<&'static str> {
     match shell {
-        "bash" => Some(bash(verbs)),
-        "zsh" => Some(zsh(verbs)),
-        "fish" => Some(fish(verbs)),
+        "bash" => Some(BASH),
+        "zsh" => Some(ZSH),
+        "fish" => Some(FISH),
         _ => None,
     }
 }
 
-/// The words that a value may have, where the table knows them.
-fn words(verbs: &[&Verb], values: Values) -> Vec<&'static str> {
-    let bare = verbs.iter().map(|verb| verb.bare());
-    match values {
-        Values::Words(words) | Values::Program(words) => words.to_vec(),
-        Values::Verbs => bare.collect(),
-        Values::Topics => bare.chain(PAGES.iter().map(|page| page.name)).collect(),
-        Values::Nothing | Values::Runs | Values::Journals => Vec::new(),
+/// Prints the words that may stand in place of the last of these, each with a tab and its meaning, if it has one. The words are those
+/// behind `rexec`, up to the one that is typed. A shell picks those that fit.
+pub(super) fn complete(verbs: &[&Verb], parser: &mut lexopt::Parser) -> Result<u8, Notice> {
+    let words = parser.raw_args().into_iter().flatten();
+    let mut words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    if words.first().is_some_and(|word| word == "--") {
+        words.remove(0);
     }
+    let offers = Place::of(verbs, &words).map(|place| place.offers(verbs)).unwrap_or_default();
+    let line = |(word, meaning): &Offer| if meaning.is_empty() { word.clone() } else { format!("{word}\t{meaning}") };
+    with_output(|out| written(offers.iter().try_for_each(|offer| writeln!(out, "{}", line(offer)))))
 }
 
-/// A shell's command that prints the words that a value may have, if any are known.
-fn printer(verbs: &[&Verb], values: Values) -> Option<String> {
-    match values {
-        Values::Nothing => None,
-        Values::Runs => Some(RUNS.to_owned()),
-        Values::Journals => Some(JOURNALS.to_owned()),
-        // None of these words needs quotes.
-        other => Some(format!("printf '%s\\n' {}", words(verbs, other).join(" "))),
-    }
-}
+/// A word and its meaning.
+type Offer = (String, String);
 
 /// The help option, which every verb has.
 const HELP: VerbOption = VerbOption::flag("help", "print the help for this command").short('h');
 
-fn options(verb: &Verb) -> impl Iterator<Item = &VerbOption> {
-    verb.options.iter().chain([&HELP])
+/// What belongs where the last word stands.
+#[derive(Debug, Clone, Copy)]
+enum Place<'a> {
+    Verb,
+    /// A flag that acts as a verb.
+    Flag,
+    Option(&'a Verb),
+    /// The value of the option that is written in the same word, as in `--signal=TERM`.
+    Attached(&'a str, Values),
+    Value(Values),
+}
+
+impl<'a> Place<'a> {
+    fn of(verbs: &'a [&'a Verb], words: &'a [String]) -> Option<Place<'a>> {
+        let (word, before) = words.split_last()?;
+        let Some((first, before)) = before.split_first() else {
+            return Some(if word.starts_with('-') { Place::Flag } else { Place::Verb });
+        };
+        let verb = verbs.iter().copied().find(|verb| names(verb).any(|name| name == *first))?;
+        let (mut awaited, mut is_behind_options) = (None, false);
+        for given in before {
+            match awaited.take() {
+                // The shell made three words of `--signal=TERM`.
+                Some(option) if given == "=" => awaited = Some(option),
+                Some(_) => {}
+                None if given == "--" && !is_behind_options => is_behind_options = true,
+                None if given.starts_with('-') && !is_behind_options => {
+                    awaited = option_of(verb, given).filter(|option| takes_value(option))
+                }
+                // What follows is the program's.
+                None if matches!(verb.values, Values::Program(_)) => return None,
+                None => {}
+            }
+        }
+        Some(match (awaited, word.split_once('=')) {
+            _ if is_behind_options => Place::Value(verb.values),
+            (Some(option), _) => Place::Value(option.values),
+            (None, Some((name, _))) if name.starts_with("--") => Place::Attached(name, option_of(verb, name)?.values),
+            (None, _) if word.starts_with('-') => Place::Option(verb),
+            (None, _) => Place::Value(verb.values),
+        })
+    }
+
+    fn offers(self, verbs: &[&Verb]) -> Vec<Offer> {
+        let verbs_with = |dashes: bool| verbs.iter().filter(move |verb| verb.name.starts_with('-') == dashes);
+        match self {
+            Self::Verb => verbs_with(false).map(|verb| offer(verb.name, verb.summary)).collect(),
+            Self::Flag => {
+                let flags = verbs_with(true).flat_map(|verb| names(verb).map(|name| offer(name, verb.summary)));
+                let own = [("--help", HELP.help), ("--version", "print the version")];
+                flags.chain(own.map(|(name, meaning)| offer(name, meaning))).collect()
+            }
+            Self::Option(verb) => {
+                let options = verb.options.iter().chain([&HELP]);
+                options.flat_map(|option| spellings(option).map(|name| offer(name, option.help))).collect()
+            }
+            Self::Attached(name, values) => {
+                let attached = |(word, meaning)| (format!("{name}={word}"), meaning);
+                of_values(verbs, values).into_iter().map(attached).collect()
+            }
+            Self::Value(values) => of_values(verbs, values),
+        }
+    }
+}
+
+fn offer(word: impl Into<String>, meaning: &str) -> Offer {
+    (word.into(), meaning.to_owned())
+}
+
+fn option_of<'a>(verb: &'a Verb, given: &str) -> Option<&'a VerbOption> {
+    verb.options.iter().find(|option| spellings(option).any(|name| name == given))
+}
+
+fn takes_value(option: &VerbOption) -> bool {
+    !option.value.is_empty()
 }
 
 /// Both spellings of an option.
@@ -80,142 +182,40 @@ fn spellings(option: &VerbOption) -> impl Iterator<Item = String> {
 }
 
 /// Both spellings of a verb.
-fn names(verb: &Verb) -> Vec<String> {
-    verb.short.map(|letter| format!("-{letter}")).into_iter().chain([verb.name.to_owned()]).collect()
+fn names(verb: &Verb) -> impl Iterator<Item = String> {
+    verb.short.map(|letter| format!("-{letter}")).into_iter().chain([verb.name.to_owned()])
 }
 
-fn bash(verbs: &[&Verb]) -> String {
-    let all: Vec<&str> = verbs.iter().map(|verb| verb.name).chain(["--help", "--version"]).collect();
-    let mut text = format!(
-        "# bash completion for rexec\n{BASH_REPLY}\
-         _rexec() {{\n    \
-         local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n    \
-         COMPREPLY=()\n    \
-         if ((COMP_CWORD == 1)); then\n        \
-         COMPREPLY=($(compgen -W '{}' -- \"$word\"))\n        \
-         return\n    \
-         fi\n    \
-         case ${{COMP_WORDS[1]}} in\n",
-        all.join(" ")
-    );
-    for verb in verbs {
-        let _ = writeln!(text, "    {})", names(verb).join("|"));
-        let with_values: Vec<_> = verb.options.iter().filter(|option| !option.value.is_empty()).collect();
-        if !with_values.is_empty() {
-            text.push_str("        case $before in\n");
-            for option in with_values {
-                let pattern = spellings(option).collect::<Vec<_>>().join("|");
-                let _ = writeln!(text, "        {pattern}) {}; return ;;", bash_reply(verbs, option.values));
-            }
-            text.push_str("        esac\n");
-        }
-        let long: Vec<String> = options(verb).map(|option| format!("--{}", option.long)).collect();
-        let _ = writeln!(
-            text,
-            "        if [[ $word == -* ]]; then COMPREPLY=($(compgen -W '{}' -- \"$word\")); else {}; fi ;;",
-            long.join(" "),
-            bash_reply(verbs, verb.values)
-        );
-    }
-    text.push_str("    esac\n}\ncomplete -F _rexec rexec\n");
-    text
-}
-
-fn bash_reply(verbs: &[&Verb], values: Values) -> String {
-    match printer(verbs, values) {
-        Some(printer) => format!("_rexec_reply \"$word\" < <({printer})"),
-        None => ":".to_owned(),
-    }
-}
-
-fn zsh(verbs: &[&Verb]) -> String {
-    let mut text = format!(
-        "#compdef rexec\n# zsh completion for rexec\n\
-         _rexec_runs() {{ compadd -- ${{(f)\"$({RUNS})\"}} }}\n\
-         _rexec_journals() {{ compadd -- ${{(f)\"$({JOURNALS})\"}} }}\n\
-         _rexec() {{\n    local -a names\n    if ((CURRENT == 2)); then\n        names=(\n"
-    );
-    let version = ("--version", "print the version");
-    let all = verbs.iter().map(|verb| (verb.name, verb.summary)).chain([("--help", HELP.help), version]);
-    for (name, summary) in all {
-        let _ = writeln!(text, "            {}", quoted(&format!("{name}:{}", summary.replace(':', "\\:"))));
-    }
-    text.push_str("        )\n        _describe 'command' names\n        return\n    fi\n");
-    text.push_str("    local verb=$words[2]\n    words=(\"rexec $verb\" \"${(@)words[3,-1]}\")\n    ((CURRENT--))\n");
-    text.push_str("    case $verb in\n");
-    for verb in verbs {
-        let _ = write!(text, "    {})\n        _arguments -S", names(verb).join("|"));
-        for option in options(verb) {
-            for spelling in spellings(option) {
-                let help = option.help.replace(':', "\\:").replace('[', "\\[").replace(']', "\\]");
-                let action = match option.value {
-                    "" => String::new(),
-                    value => format!(":{value}:{}", zsh_action(option.values, verbs)),
-                };
-                let _ = write!(text, " \\\n            {}", quoted(&format!("*{spelling}[{help}]{action}")));
-            }
-        }
-        if verb.values != Values::Nothing {
-            let _ =
-                write!(text, " \\\n            {}", quoted(&format!("*:argument:{}", zsh_action(verb.values, verbs))));
-        }
-        text.push_str(" ;;\n");
-    }
-    text.push_str("    esac\n}\nif [[ $zsh_eval_context[-1] == loadautofunc ]]; then _rexec \"$@\"; else compdef _rexec rexec; fi\n");
-    text
-}
-
-fn zsh_action(values: Values, verbs: &[&Verb]) -> String {
+/// The words that a value may have, where they are known.
+fn of_values(verbs: &[&Verb], values: Values) -> Vec<Offer> {
+    let bare = || verbs.iter().map(|verb| offer(verb.bare(), verb.summary));
     match values {
-        Values::Runs => "_rexec_runs".to_owned(),
-        Values::Journals => "_rexec_journals".to_owned(),
-        other => format!("({})", words(verbs, other).join(" ")),
+        Values::Nothing => Vec::new(),
+        Values::Words(words) | Values::Program(words) => words.iter().map(|word| offer(*word, "")).collect(),
+        Values::Verbs => bare().collect(),
+        Values::Topics => bare().chain(PAGES.iter().map(|page| offer(page.name, page.about))).collect(),
+        Values::Runs => runs().unwrap_or_default(),
+        Values::Journals => journals(),
     }
 }
 
-fn fish(verbs: &[&Verb]) -> String {
-    let mut text = "# fish completion for rexec\ncomplete -c rexec -f\n".to_owned();
-    let first = "complete -c rexec -n __fish_use_subcommand";
-    for verb in verbs {
-        let name = match (verb.name.strip_prefix("--"), verb.short) {
-            (Some(long), short) => {
-                format!("-l {long}{}", short.map(|letter| format!(" -s {letter}")).unwrap_or_default())
-            }
-            (None, _) => format!("-a {}", verb.name),
-        };
-        let _ = writeln!(text, "{first} {name} -d {}", quoted(verb.summary));
-    }
-    let _ = writeln!(text, "{first} -l version -s V -d 'print the version'");
-    let _ = writeln!(text, "complete -c rexec -l help -s h -d {}", quoted(HELP.help));
-    for verb in verbs {
-        // fish knows subcommands by their words; a flag is one too where it stands first.
-        let seen = format!("complete -c rexec -n '__fish_seen_subcommand_from {}'", names(verb).join(" "));
-        for option in verb.options {
-            let short = option.short.map(|letter| format!(" -s {letter}")).unwrap_or_default();
-            let _ = writeln!(
-                text,
-                "{seen} -l {}{short}{} -d {}",
-                option.long,
-                fish_values(verbs, option),
-                quoted(option.help)
-            );
-        }
-        if let Some(printer) = printer(verbs, verb.values) {
-            let _ = writeln!(text, "{seen} -a {}", quoted(&format!("({printer})")));
-        }
-    }
-    text
+/// The numbers of the host's commands, and the names of its services.
+fn runs() -> Result<Vec<Offer>, Notice> {
+    let socket = super::socket_path()?;
+    let mut known = HostCalls::connect(&socket)?;
+    let shown = |command: &str| escape_line(command, COMMAND_COLUMNS);
+    let mut offers: Vec<Offer> =
+        chosen::runs(&socket)?.iter().map(|run| (run.seq.to_string(), shown(&run.command))).collect();
+    let services = KnownRuns::ask(&mut known)?.runs.into_iter().filter(|run| run.background);
+    let named: BTreeMap<String, String> = services
+        .filter_map(|run| Some((run.name.filter(|name| service::is_name(name))?, shown(&run.command))))
+        .collect();
+    offers.extend(named);
+    Ok(offers)
 }
 
-fn fish_values(verbs: &[&Verb], option: &VerbOption) -> String {
-    match printer(verbs, option.values) {
-        _ if option.value.is_empty() => String::new(),
-        Some(printer) => format!(" -x -a {}", quoted(&format!("({printer})"))),
-        None => " -x".to_owned(),
-    }
-}
-
-/// Text in single quotes, as all three shells read it.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
+/// The names of the newest journals.
+fn journals() -> Vec<Offer> {
+    let found = super::home().ok().and_then(|home| recorder::journals(&home).ok()).unwrap_or_default();
+    found.into_iter().take(JOURNALS_MAX).map(|(name, _)| offer(name, "")).collect()
 }

@@ -129,7 +129,8 @@ const COMPLETIONS: Verb = Verb {
     summary: "print a script that completes rexec's commands in your shell",
     text: "\
 SHELL is bash, zsh or fish. The script completes commands, options and their
-values, and the numbers of the commands that run. Where it goes:
+values, and the numbers of the commands that run: it asks rexec at each Tab, so
+a new rexec needs no new script. Where it goes:
 
   bash  ~/.local/share/bash-completion/completions/rexec
   zsh   a file _rexec in a directory of $fpath
@@ -140,9 +141,9 @@ values, and the numbers of the commands that run. Where it goes:
     examples: &["source <(rexec completions bash)", "rexec completions fish >~/.config/fish/completions/rexec.fish"],
     run: |parser| {
         let Some(shell) = COMPLETIONS.one_word(parser)? else { return Err(COMPLETIONS.missing("a shell")) };
-        let script = completions::script(VERBS, &shell)
-            .ok_or_else(|| COMPLETIONS.none_of("SHELL", &shell, &completions::SHELLS))?;
-        super::say(&script)
+        let script =
+            completions::script(&shell).ok_or_else(|| COMPLETIONS.none_of("SHELL", &shell, &completions::SHELLS))?;
+        super::say(script)
     },
 };
 
@@ -161,6 +162,7 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
             let name = format!("--{name}");
             named(&name).ok_or_else(|| wrong(&lexopt::Error::UnexpectedOption(name)))?
         }
+        Some(Arg::Value(word)) if word == completions::COMPLETE => return completions::complete(VERBS, parser),
         Some(Arg::Value(word)) => {
             let verb = word.to_str().filter(|name| !name.starts_with('-')).and_then(named);
             verb.ok_or_else(|| wrong(&lexopt::Error::UnexpectedArgument(word)))?

@@ -13,6 +13,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use crate::exec;
+use crate::support::host::{Host, PLAIN};
 use crate::support::programs;
 use crate::support::temp::TempDir;
 
@@ -165,8 +167,8 @@ fn each_page_is_clean_roff() {
     }
 }
 
-/// What a command prints whose path begins with the folder of `rexec`, line by line.
-fn lines(program: &str, args: &[&str], script: &Path) -> Vec<String> {
+/// What a command prints whose path begins with the folder of `rexec`, line by line. It finds this host.
+fn lines(program: &str, args: &[&str], script: &Path, host: &Host) -> Vec<String> {
     let bin = programs::rexec().parent().expect("a folder");
     let output = programs::command(program)
         .args(args)
@@ -175,34 +177,82 @@ fn lines(program: &str, args: &[&str], script: &Path) -> Vec<String> {
         .env("PATH", format!("{}:{}", bin.display(), programs::PATH))
         .env("HOME", script.parent().expect("a folder"))
         .env("TERM", "xterm")
-        .env("REXEC_SOCKET", "/nonexistent/host.sock")
+        .env("REXEC_SOCKET", host.socket())
+        .env("REXEC_HOME", host.journal_home())
         .stdin(Stdio::null())
         .output()
         .expect("the program starts");
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-/// A program in place of rexec that has two commands running, 123 and 7, and the service web.
-const RUNS: &str = r#"rexec() { case $1 in
-    ps) printf '%s\n' '{"v":1,"seq":123,"x":1}' '{"v":1,"seq":7}' ;;
-    services) printf '%s\n' '{"v":1,"seq":7,"name":"web","x":1}' '{"v":1,"seq":8,"name":null}' ;;
-    *) command rexec "$@" ;;
-esac; }"#;
+/// A host with two commands: 1, and 2 with the name web.
+fn host_with_runs() -> Host {
+    let host = Host::with(PLAIN);
+    for args in [&["--", "sleep", "1000"][..], &["--name", "web", "--", "sh", "-c", "sleep 1000\n3\t:"]] {
+        assert_eq!(exec::said(exec::rexec(&host, &[&["exec", "--bg"], args].concat())).0, 0);
+    }
+    host
+}
+
+fn end(host: Host) {
+    assert_eq!(exec::said(exec::rexec(&host, &["kill", "--all"])).0, 0);
+    host.finish();
+}
 
 #[test]
 fn bash_completes() {
-    let home = TempDir::new(None);
+    let (home, host) = (TempDir::new(None), host_with_runs());
     let script = home.join("script");
-    let text = format!(
-        "{RUNS}\nsource <(command rexec completions bash)\n\
-         of() {{ COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _rexec; echo \"${{COMPREPLY[*]}}\"; }}\n\
-         of rexec ki\nof rexec kill --a\nof rexec kill 1\nof rexec kill w\nof rexec kill ''\nof rexec help ag\nof rexec completions ''\nof rexec --li\n"
-    );
-    fs::write(&script, text).expect("a file");
-    assert_eq!(
-        lines("bash", &["--norc"], &script),
-        ["kill", "--agent --all", "123", "web", "123 7 web", "agents", "bash zsh fish", "--list"]
-    );
+    let cases = [
+        ("ki", "kill"),
+        ("kill --a", "--agent --all"),
+        ("kill 1", "1"),
+        ("kill w", "web"),
+        ("kill ''", "1 2 web"),
+        ("kill -- ''", "1 2 web"),
+        ("kill -s T", "TERM"),
+        ("kill --signal = T", "TERM"),
+        ("kill --signal =", "INT TERM KILL HUP QUIT USR1 USR2 WINCH"),
+        ("kill --signal=T", "--signal=TERM"),
+        ("help ag", "agents"),
+        ("completions ''", "bash zsh fish"),
+        ("--li", "--list"),
+        ("run co", "codex copilot"),
+        ("run claude co", ""),
+        ("run -- claude co", ""),
+        ("complet", "completions"),
+        ("nothing ''", ""),
+    ];
+    let calls: String = cases.iter().map(|(words, _)| format!("of rexec {words}\n")).collect();
+    let begin = "source <(rexec completions bash)\n\
+                 of() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _rexec; echo \"${COMPREPLY[*]}\"; }\n";
+    fs::write(&script, begin.to_owned() + &calls).expect("a file");
+    let found = lines("bash", &["--norc"], &script, &host);
+    assert_eq!(found.len(), cases.len(), "{found:?}");
+    for ((words, expected), found) in cases.iter().zip(&found) {
+        assert_eq!(found, expected, "{words}");
+    }
+    end(host);
+}
+
+/// Each word is alone in its line, whatever its command is.
+#[test]
+fn each_word_is_offered_with_its_meaning() {
+    let host = host_with_runs();
+    let offered = |words: &[&str]| exec::said(exec::rexec(&host, &[&["complete", "--"], words].concat()));
+    let (code, runs, _) = offered(&["kill", ""]);
+    let runs: Vec<_> = runs.lines().filter_map(|line| line.split_once('\t')).collect();
+    assert_eq!((code, runs[0], runs.len()), (0, ("1", "sleep 1000"), 3), "{runs:?}");
+    assert!(runs[1].0 == "2" && runs[2].0 == "web" && runs[2].1.contains("sleep 1000"), "{runs:?}");
+    let (_, options, _) = offered(&["kill", "--"]);
+    assert!(options.contains("--all\tall commands\n"), "{options}");
+    let (_, journals, _) = offered(&["--print", ""]);
+    let names: Vec<&str> = journals.lines().collect();
+    assert!(matches!(names[..], [name] if host.journal_home().join(format!("{name}.jsonl")).exists()), "{journals}");
+    end(host);
+    for words in [&["complete"][..], &["complete", "--", "kill", ""], &["complete", "--", "--print", ""]] {
+        assert_eq!(said(words), "", "{words:?}: there is no host");
+    }
 }
 
 /// Names that an older host may have given to services. Each begins with a word of its own.
@@ -211,11 +261,10 @@ const HOSTILE_NAMES: [&str; 8] =
 
 /// A program in place of rexec that has services of these names, and writes down what else it is called with.
 fn hostile_services(folder: &Path) {
-    let list: String =
-        HOSTILE_NAMES.iter().map(|name| format!("{{\"v\":1,\"seq\":7,\"name\":\"{name}\"}}\n")).collect();
+    let list: String = HOSTILE_NAMES.iter().map(|name| format!("{name}\tits command\n")).collect();
     fs::write(folder.join("list"), list).expect("a file");
     let program = format!(
-        "#!/bin/sh\ncase $1 in\nps) ;;\nservices) cat {0}/list ;;\ncompletions) exec {1} \"$@\" ;;\n\
+        "#!/bin/sh\ncase $1 in\ncomplete) [ \"$3\" != kill ] || cat {0}/list ;;\ncompletions) exec {1} \"$@\" ;;\n\
          *) printf '%s\\n' \"$2\" >>{0}/called ;;\nesac\n",
         folder.display(),
         programs::rexec().display()
@@ -275,16 +324,16 @@ fn fish_completes() {
     if !programs::has("fish") {
         return;
     }
-    let home = TempDir::new(None);
+    let (home, host) = (TempDir::new(None), host_with_runs());
     let script = home.join("script");
-    let text = "function rexec; if test \"$argv[1]\" = ps; printf '%s\\n' '{\"v\":1,\"seq\":123,\"x\":1}'; else; \
-                command rexec $argv; end; end\ncommand rexec completions fish | source\n\
-                for line in 'rexec ki' 'rexec kill --al' 'rexec kill 1' 'rexec help ag' 'rexec --li'\n\
-                complete -C $line\nend\n";
+    let text = "rexec completions fish | source\n\
+                for line in 'rexec ki' 'rexec kill --al' 'rexec kill 1' 'rexec help ag' 'rexec --li' \
+                'rexec kill -s TE' 'rexec kill --signal=TE'\ncomplete -C $line\nend\n";
     fs::write(&script, text).expect("a file");
-    let found = lines("fish", &["--no-config"], &script);
+    let found = lines("fish", &["--no-config"], &script, &host);
     let found: Vec<&str> = found.iter().filter_map(|line| line.split('\t').next()).collect();
-    assert_eq!(found, ["kill", "--all", "123", "agents", "--list"]);
+    assert_eq!(found, ["kill", "--all", "1", "agents", "--list", "TERM", "--signal=TERM"]);
+    end(host);
 }
 
 /// zsh completes only where somebody types, so it gets a terminal of its own.
@@ -293,10 +342,9 @@ fn zsh_completes() {
     if !programs::has("zsh") {
         return;
     }
-    let home = TempDir::new(None);
+    let (home, host) = (TempDir::new(None), host_with_runs());
     let (script, inner) = (home.join("script"), home.join("inner"));
-    let stand_in =
-        r#"rexec() { if [[ $1 == ps ]]; then print -r -- '{"v":1,"seq":123,"x":1}'; else print -r -- "got: $*"; fi }"#;
+    let stand_in = "rexec() { if [[ $1 == complete ]]; then command rexec \"$@\"; else print -r -- \"got: $*\"; fi }";
     let begin = "autoload -Uz compinit; compinit -D -u; source <(command rexec completions zsh)";
     fs::write(&inner, format!("PS1=\n{begin}\n{stand_in}\nprint rea''dy\n")).expect("a file");
     let text = format!(
@@ -304,11 +352,23 @@ fn zsh_completes() {
          say() {{ local seen; zpty -w -n z \"$1\"; zpty -r -m z seen \"*$2*\"$'\\n'; print -r -- ${{${{(f)seen}}[-1]}}; }}\n\
          say $'source {}\\n' ready\n\
          say $'rexec ki\\t --al\\t\\n' got:\nsay $'rexec kill 1\\t\\n' got:\nsay $'rexec help ag\\t\\n' got:\n\
-         say $'rexec --li\\t\\n' got:\nzpty -d z\n",
+         say $'rexec --li\\t\\n' got:\n\
+         say $'rexec kill --signal=TE\\t -s USR2\\t\\n' got:\nzpty -d z\n",
         inner.display()
     );
     fs::write(&script, text).expect("a file");
-    let found = lines("timeout", &["240", "zsh", "-f"], &script);
+    let found = lines("timeout", &["240", "zsh", "-f"], &script, &host);
     let found: Vec<&str> = found.iter().map(|line| line.trim()).collect();
-    assert_eq!(found, ["ready", "got: kill --all", "got: kill 123", "got: help agents", "got: --list"]);
+    assert_eq!(
+        found,
+        [
+            "ready",
+            "got: kill --all",
+            "got: kill 1",
+            "got: help agents",
+            "got: --list",
+            "got: kill --signal=TERM -s USR2"
+        ]
+    );
+    end(host);
 }
