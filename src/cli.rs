@@ -31,6 +31,7 @@ mod look;
 mod man;
 mod mcp;
 mod nearest;
+mod otlp;
 mod out;
 mod output;
 mod pause;

@@ -15,6 +15,7 @@
 mod answers;
 mod beginning;
 mod chunks;
+mod ends;
 mod facts;
 mod find;
 mod fold;
@@ -27,6 +28,7 @@ mod session;
 mod span;
 
 pub use beginning::RunBeginning;
+pub use ends::JournalEnds;
 pub use facts::{Facts, RunOutcome};
 pub use find::{FoundRun, find};
 pub use fold::for_each_ended;

@@ -34,7 +34,6 @@
 //! | `Screen` (`screen.rs`) | the human's terminal and the console on it |
 //! | `Tally` (`tally.rs`) | how commands ended |
 //! | `Notifier` (`notifier.rs`) | the human's command for when a run waits |
-//! | `Spans` (`spans.rs`) | the spans of OpenTelemetry, and the process that exports them |
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //! | `Callers` (`callers.rs`) | which agents call, the numbers of their sessions, and what `rexec run` has started |
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
@@ -86,7 +85,6 @@ mod runs;
 mod sandbox_check;
 mod screen;
 mod shutdown;
-mod spans;
 mod spares;
 mod start_errors;
 mod started_agents;
@@ -109,6 +107,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::job::Order;
+use crate::front::span::SpanIds;
 use crate::io::poller::Ready;
 use crate::limits;
 use crate::sys::closer;
@@ -129,7 +128,6 @@ use runs::Runs;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
 pub use screen::new_console;
-use spans::Spans;
 pub use started_agents::has_shells;
 use starts::Starts;
 use tally::Tally;
@@ -161,7 +159,7 @@ pub struct Host {
     recorder: RecorderLink,
     tally: Tally,
     notifier: Notifier,
-    spans: Spans,
+    span_ids: SpanIds,
     /// The commands that wait for the human, who was called.
     called: BTreeSet<JobId>,
     callers: Callers,
@@ -271,7 +269,6 @@ impl Host {
                 self.reports.remember(event);
                 event.readable
             }
-            Source::Spans => self.spans.remember(event),
             Source::Door | Source::Watch | Source::Signals | Source::Keys => event.readable,
         };
         if calls_for_visit {
@@ -296,7 +293,6 @@ impl Host {
                 Source::Reports => self.visit_reports(),
                 Source::Signals => self.visit_signals(token),
                 Source::Screen => {}
-                Source::Spans => self.spans.visit(turn, &mut self.screen),
                 Source::Keys => self.visit_keys(token),
                 Source::Recorder => {
                     self.recorder.visit(turn, engine, &mut self.screen);
@@ -358,7 +354,7 @@ impl Host {
     fn pump(&mut self) {
         self.settle_answers();
         let is_closing = self.is_closing();
-        let Self { turn, engine, peers, runs, screen, recorder, tally, rpc, spans, .. } = self;
+        let Self { turn, engine, peers, runs, screen, recorder, tally, rpc, .. } = self;
         let mut dirty = turn.take_dirty();
         dirty.append(&mut engine.take_changed());
         let mut roomy = peers.take_roomy();
@@ -377,7 +373,6 @@ impl Host {
             // A caller may just have got its last output, which the record of the end counts.
             runs.peer_of(job).map(|peer| peers.pump(peer, turn, engine));
             recorder.note_received(peers.take_received());
-            spans.note(job, engine, screen);
             recorder.pump(engine, job, turn.now);
         }
         let has_news = !dirty.is_empty();

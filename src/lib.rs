@@ -111,8 +111,7 @@
 //! * On which ports a command listens, and which one holds a port that another wants: `host/runs/ports.rs`.
 //! * What a project's commands are given, and how they are paused and ended together: `front/projects.rs` has the sessions,
 //!   `host/project_sessions.rs` their runs, `recorder/projects_file.rs` the file.
-//! * Spans for OpenTelemetry: `front/span.rs` has the format, `host/spans.rs` fills them, `recorder/span_exporter.rs` sends
-//!   them.
+//! * Spans for OpenTelemetry: `front/span.rs` has the format; `cli/otlp.rs` makes them of the journal and sends them.
 //! * A command that a person or a script gives to the host: `cli/exec.rs`, which becomes the shim
 //!   (`protocol/direct.rs`); in the background: `cli/exec/background.rs`, by JSON-RPC (`cli/host_calls.rs`).
 //! * What is awaited of a command, and how that is told: `cli/awaited.rs`. Names of services: `cli/service.rs`.

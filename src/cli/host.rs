@@ -11,9 +11,9 @@ use rexec_sh::protocol::notice::Notice;
 
 use crate::host::{Color, Host, HostOptions, PromptChoice};
 use crate::limits;
-use crate::recorder::OtlpTarget;
 use crate::sink::console::View;
 use crate::sys::terminal;
+use crate::text::escape::escape_line;
 
 const HELP: &str = include_str!("help/rexec-host.txt");
 
@@ -51,7 +51,7 @@ fn defaults() -> HostOptions {
         markers: false,
         has_status: true,
         notify: None,
-        otlp: None,
+        traces: false,
         prompts: PromptChoice::default(),
         prompt_wait: limits::PROMPT_WAIT,
         redact_agents: false,
@@ -127,7 +127,12 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
             Long("sanitize") => {
                 options.sanitize = word(parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
             }
-            Long("otlp") => options.otlp = Some(otlp(&value(parser)?)?),
+            Long("trace") => options.traces = true,
+            Long("otlp") => {
+                let target = escape_line(&value(parser)?, super::ARGUMENT_COLUMNS);
+                let hint = format_args!("rexec-host --trace; beside it rexec otlp --follow --to {target}");
+                return Err(Notice::usage("--otlp is now a command of rexec", hint));
+            }
             Long("notify") => options.notify = Some(value(parser)?),
             Long("no-status") => options.has_status = false,
             Long("console") => options.view = word(parser, "--console", view, "safe, raw")?,
@@ -218,13 +223,6 @@ fn seconds(option: &str, text: &str, most: Duration, example: &str) -> Result<Du
     seconds.filter(|time| *time <= most).ok_or_else(|| {
         let hint = format_args!("seconds from 0 to {}, {example}", most.as_secs());
         Notice::usage(format_args!("{option}: {} is not a valid time", super::quoted(text)), hint)
-    })
-}
-
-fn otlp(text: &str) -> Result<OtlpTarget, Notice> {
-    OtlpTarget::named(text).map_err(|problem| {
-        let hint = "a file, or a collector on this machine as in http://127.0.0.1:4318";
-        Notice::usage(format_args!("--otlp: {problem}"), hint)
     })
 }
 

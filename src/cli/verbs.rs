@@ -43,6 +43,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::stats::VERB,
     &super::sessions::VERB,
     &super::schema::VERB,
+    &super::otlp::VERB,
     // Host and help.
     &super::status::VERB,
     &super::explain::VERB,

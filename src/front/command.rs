@@ -12,6 +12,7 @@ use rexec_sh::protocol::wire::{Decoded, Direct, FromShim, OutputBudget, RunReque
 
 use super::caller::{self, CallerMarks};
 use super::projects::ProjectId;
+use super::span::TraceContext;
 use crate::limits;
 use crate::text::redact::{Redactor, split_entry};
 use crate::text::unwrap;
@@ -35,6 +36,8 @@ pub struct Command {
     pub is_bare: bool,
     /// Whether it finds its caller's name in `REXEC_WHOAMI`, as the commands of plain clients do.
     pub knows_caller: bool,
+    /// Its place in a trace, if it has one of its own.
+    pub trace: Option<TraceContext>,
     /// The number of descriptors that come with the frame.
     pub descriptors: usize,
     /// What the caller wants done to the output; `None`: the host's choice holds.
@@ -116,6 +119,7 @@ impl Command {
             budget: extras.budget,
             is_agents: !started.is_empty() || known.is_some(),
             is_bare: extras.direct == Some(Direct::Bare),
+            trace: None,
             knows_caller: matches!(extras.direct, Some(Direct::Host | Direct::Bare)),
             descriptors: run.descriptor_count(),
             sanitize: run.attributes.sanitize,

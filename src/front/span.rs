@@ -1,12 +1,12 @@
 //! A command as a span of OpenTelemetry: its place in a trace, and its form in OTLP's JSON (opentelemetry.io, "OTLP
 //! Specification" and "JSON Protobuf Encoding"; W3C, "Trace Context").
 //!
-//! Invariants: a span has the identifiers that its command got in `TRACEPARENT`; its texts were masked as the journal's
-//! are before they come here.
+//! Invariant: a span has the identifiers that its command got in `TRACEPARENT`, if it got any.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The columns of a command in a span's name.
@@ -44,11 +44,36 @@ impl SpanIds {
 }
 
 impl TraceContext {
+    /// What a record has of it: the command's `TRACEPARENT`, and its caller's span.
+    #[must_use]
+    pub fn recorded(header: &str, parent: &str) -> Option<Self> {
+        let (trace, span, flags) = read_parent(header.as_bytes())?;
+        Some(Self { trace, span, parent: u64::from_str_radix(parent, 16).ok(), flags })
+    }
+
+    /// The context of a command whose record has none: the same whenever its journal is read.
+    #[must_use]
+    pub fn of_run(session: &str, run: u64) -> Self {
+        let id = |part: u8| fnv(session.bytes().chain(run.to_le_bytes()).chain([part])).max(1);
+        Self { trace: u128::from(id(1)) << 64 | u128::from(id(2)), span: id(0), parent: None, flags: 1 }
+    }
+
+    /// The caller's span as a record has it.
+    #[must_use]
+    pub fn parent(&self) -> Option<String> {
+        self.parent.map(|parent| format!("{parent:016x}"))
+    }
+
     /// The value of `TRACEPARENT` for the command.
     #[must_use]
     pub fn header(&self) -> String {
         format!("00-{:032x}-{:016x}-{:02x}", self.trace, self.span, self.flags)
     }
+}
+
+/// FNV-1a, 64 bits.
+fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// Trace, span and flags of a header of version 00, or of what a later version has in common with it.
@@ -93,6 +118,10 @@ pub struct Span {
     pub signal: Option<u8>,
     /// Why it did not end by itself.
     pub error: Option<String>,
+    /// The bytes that it wrote.
+    pub bytes: u64,
+    /// What the journal could not keep of it, and why.
+    pub unkept: Vec<String>,
 }
 
 impl Span {
@@ -116,6 +145,11 @@ impl Span {
         .into_iter()
         .flatten()
         .collect();
+        let event = |name: &str, attribute: Option<Value>| json!({"timeUnixNano": self.ended_ns.to_string(), "name": name, "attributes": [attribute]});
+        let errors = self.error.iter().chain(&self.unkept);
+        let events: Vec<Value> = std::iter::once(event("exec.output_end", number("exec.output_bytes", self.bytes)))
+            .chain(errors.map(|error| event("exec.error", text("exec.error", error))))
+            .collect();
         let first = self.command.lines().next().unwrap_or_default();
         let name: String = first.chars().take(NAME_CHARS).collect();
         let mut span = json!({
@@ -127,6 +161,7 @@ impl Span {
             "startTimeUnixNano": self.began_ns.to_string(),
             "endTimeUnixNano": self.ended_ns.to_string(),
             "attributes": attributes,
+            "events": events,
             "status": {"code": if self.exit == 0 { 1 } else { 2 }},
         });
         if let Some(parent) = self.context.parent {
@@ -140,6 +175,33 @@ impl Span {
         })
         .to_string()
     }
+}
+
+/// The body of a collector's answer.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CollectorAnswer {
+    partial_success: Option<PartialSuccess>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PartialSuccess {
+    /// A number of 64 bits is a string in this JSON, and a number in that of some collectors.
+    rejected_spans: Value,
+    error_message: String,
+}
+
+/// How many spans a collector rejects in its answer, and why.
+#[must_use]
+pub fn rejected_spans(body: &[u8]) -> (u64, String) {
+    let partial = serde_json::from_slice::<CollectorAnswer>(body).ok().and_then(|body| body.partial_success);
+    let PartialSuccess { rejected_spans, error_message } = partial.unwrap_or_default();
+    let rejected = match &rejected_spans {
+        Value::String(number) => number.parse().unwrap_or_default(),
+        number => number.as_u64().unwrap_or_default(),
+    };
+    (rejected, error_message)
 }
 
 #[cfg(test)]
@@ -158,6 +220,11 @@ mod tests {
         let (own, other) = (ids.context(7, None), ids.context(8, None));
         assert!(own.trace != other.trace && own.span != other.span && own.parent.is_none());
         assert_eq!(ids.context(7, None), own, "the same command has the same");
+        let known = TraceContext::recorded(&child, "b7ad6b7169203331");
+        assert_eq!(known, Some(ids.context(7, Some(PARENT.as_bytes()))));
+        let unknown = TraceContext::of_run("2026-05-21-09:42:18", 7);
+        assert_eq!(unknown, TraceContext::of_run("2026-05-21-09:42:18", 7));
+        assert_ne!(unknown.span, TraceContext::of_run("2026-05-21-09:42:18", 8).span);
         for bad in [
             "",
             "00",
@@ -187,7 +254,9 @@ mod tests {
             project: Some("/srv/shop".to_owned()),
             exit: 1,
             signal: None,
-            error: None,
+            error: Some("aborted".to_owned()),
+            bytes: 7,
+            unkept: vec!["No space left on device".to_owned()],
         };
         let line = span.element();
         assert!(!line.contains('\n'));
@@ -196,6 +265,10 @@ mod tests {
         assert_eq!(seen["parentSpanId"], "b7ad6b7169203331");
         assert_eq!((&seen["name"], &seen["status"]["code"]), (&json!("exec: npm test"), &json!(2)));
         assert_eq!(seen["startTimeUnixNano"], "1779356538000000001");
+        let events: Vec<_> =
+            seen["events"].as_array().unwrap().iter().map(|event| &event["attributes"][0]["value"]).collect();
+        let errors = [json!({"stringValue": "aborted"}), json!({"stringValue": "No space left on device"})];
+        assert_eq!(events, [&json!({"intValue": "7"}), &errors[0], &errors[1]]);
         assert_eq!(seen["attributes"][1], json!({"key": "exec.exit_code", "value": {"intValue": "1"}}));
     }
 }

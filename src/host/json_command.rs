@@ -118,6 +118,7 @@ pub(super) fn command(
         tty: attributes.tty,
         live: attributes.extras.live,
         is_bare: request.clear_env,
+        trace: None,
         knows_caller: request.place == OutputPlace::HostsChoice,
         descriptors: 1,
         sanitize: Some(Sanitize::Strip),

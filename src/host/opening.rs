@@ -21,7 +21,6 @@ use super::rpc::RpcClients;
 use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
-use super::spans::Spans;
 use super::starts::Starts;
 use super::tally::Tally;
 use super::turn::{Source, Turn};
@@ -29,6 +28,7 @@ use super::unseen::Claims;
 use super::{Closing, Host};
 use crate::core::engine::Engine;
 use crate::front::projects::Projects;
+use crate::front::span::SpanIds;
 use crate::io::poller::Poller;
 use crate::recorder;
 use crate::sys::own_table;
@@ -63,13 +63,11 @@ impl Host {
         looker::begin().map_err(|error| cannot_start("start the process that looks at others", &error))?;
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;
         let signals_token = poller.register(&signals).map_err(|error| cannot_start("wait for signals", &error))?;
-        let spans = Spans::start(&mut poller, options.otlp.as_ref(), recorder.path())?;
         // Last: until then standard error is the caller's own, and what is written there has arrived when this process ends.
         let mut screen = Screen::take(&mut poller, &options, is_after_kill)
             .map_err(|error| cannot_start("use the terminal", &error))?;
         let console = screen.measure(std::time::Instant::now());
         let mut turn = Turn::new(poller);
-        spans.name_source(&mut turn);
         turn.name(signals_token, Source::Signals);
         door.name_sources(&mut turn);
         let named =
@@ -93,7 +91,7 @@ impl Host {
             recorder,
             tally: Tally::new(std::time::Instant::now()),
             notifier: Notifier::new(options.notify.clone()),
-            spans,
+            span_ids: SpanIds::default(),
             called: BTreeSet::new(),
             callers: Callers::new(IdleEnd::new(options.end_idle, std::time::Instant::now())),
             projects,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::prompt_policy::PromptChoice;
-use crate::recorder::{Bounds, OtlpTarget};
+use crate::recorder::Bounds;
 use crate::sink::console::View;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
 
@@ -49,8 +49,8 @@ pub struct HostOptions {
     pub has_status: bool,
     /// The human's shell command for when a run waits for an answer.
     pub notify: Option<String>,
-    /// Where spans of OpenTelemetry go.
-    pub otlp: Option<OtlpTarget>,
+    /// Whether commands get a `TRACEPARENT` of their own.
+    pub traces: bool,
     /// What happens when a command asks for terminal input.
     pub prompts: PromptChoice,
     /// How long a prompt waits for an answer.

@@ -68,11 +68,6 @@ impl ProjectSessions {
         let top = command.depth.and_then(|depth| Path::new(dir).ancestors().nth(depth.into()));
         self.known.of_run(dir, top.and_then(Path::to_str), &now(), is_running)
     }
-
-    /// The directory of a project session.
-    pub(super) fn dir_of(&self, id: ProjectId) -> Option<&str> {
-        self.known.get(id).map(|known| known.dir.as_str())
-    }
 }
 
 /// The time as the journal writes it.

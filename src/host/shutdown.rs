@@ -75,7 +75,6 @@ impl Host {
     pub(super) fn close(mut self) {
         self.runs.resume_orphans();
         self.recorder.tell_given_up(&mut self.screen, self.turn.now);
-        self.spans.close(&mut self.screen);
         let now = Instant::now();
         let end = now + limits::CONSOLE_FAREWELL;
         self.screen.thaw();

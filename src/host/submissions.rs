@@ -22,6 +22,7 @@ use crate::core::log::Lag;
 use crate::front::budget::Share;
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
+use crate::front::span::SpanIds;
 use crate::journal::record::{self, StartRecord};
 use crate::sink::console::Heading;
 use crate::sys;
@@ -49,6 +50,22 @@ fn mark(command: &mut Command, job: JobId) {
     let name = command.knows_caller.then(|| format!("REXEC_WHOAMI={}", command.whoami));
     for marker in markers.into_iter().filter(|_| !command.is_bare).chain(name) {
         let entry = CString::new(marker).expect("a name for the console has no NUL");
+        // A frame that has no room is near the bound on all arguments, and its command more important.
+        let _ = wire::add_variable(&entry, &mut command.frame);
+    }
+}
+
+/// Gives a command its own place in a trace: its caller's, if that has one. A command whose caller gave it a whole
+/// environment has it only if there is one in that.
+fn trace(command: &mut Command, job: JobId, ids: &SpanIds) {
+    let caller = command.run().and_then(|run| {
+        let mut entries = run.env.iter().map(CStr::to_bytes);
+        entries.find_map(|entry| entry.strip_prefix(b"TRACEPARENT=")).map(<[u8]>::to_vec)
+    });
+    let context = ids.context(job.0, caller.as_deref());
+    command.trace = Some(context);
+    if !command.is_bare || caller.is_some() {
+        let entry = CString::new(format!("TRACEPARENT={}", context.header())).expect("digits have no NUL");
         // A frame that has no room is near the bound on all arguments, and its command more important.
         let _ = wire::add_variable(&entry, &mut command.frame);
     }
@@ -121,7 +138,9 @@ impl Host {
         let is_running = |id| is_in_use(id, &self.runs, &self.engine);
         let project = self.projects.of_run(&command, dir, is_running);
         self.keep_projects();
-        self.spans.begin(job, &mut command, project.and_then(|id| self.projects.dir_of(id)));
+        if self.options.traces {
+            trace(&mut command, job, &self.span_ids);
+        }
         let secrets = self.secrets_of(&command);
         self.record(job, &command, dir, None, secrets.as_ref());
         let description = Description { project, ..Description::of(&command, dir, secrets) };
@@ -188,6 +207,8 @@ impl Host {
             environment_sent: sandbox.is_none() && self.starts.keeps_environments(),
             relayed: command.stdio.stdout_tty && self.starts.plan(command).is_relayed(),
             sandbox: sandbox.map(str::to_owned),
+            trace: command.trace.map(|trace| trace.header()).unwrap_or_default(),
+            trace_parent: command.trace.and_then(|trace| trace.parent()).unwrap_or_default(),
             ..StartRecord::default()
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
@@ -212,7 +233,6 @@ impl Host {
             is_probe: command.is_probe,
             sandbox: sandbox.map(str::to_owned),
         };
-        self.spans.describe(job, &start, entries());
         self.tally.begin(&heading.whoami, heading.local.date());
         self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {

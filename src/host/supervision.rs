@@ -150,7 +150,7 @@ impl Host {
 
     /// The host's children that belong to no run.
     pub(super) fn helper_pids(&self) -> Vec<Pid> {
-        let helpers = self.starts.pids().chain(self.recorder.pid()).chain(self.spans.pid());
+        let helpers = self.starts.pids().chain(self.recorder.pid());
         helpers
             .chain(self.screen.helpers())
             .chain(self.notifier.pids())

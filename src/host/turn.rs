@@ -32,8 +32,6 @@ pub(super) enum Source {
     Keys,
     /// A shim in a sandbox has reported something.
     Reports,
-    /// The exporter of spans has something to say, has room, or is gone.
-    Spans,
     /// The recorder has something to say, or is gone.
     Recorder,
     /// A peer has said something, has room, or is gone.

@@ -196,6 +196,8 @@ impl Serialize for EndRecord {
         fields.put_set("terminal", &start.terminal)?;
         fields.put_set("clipped", &start.clipped)?;
         fields.put_set("exec_text", &start.exec_text)?;
+        fields.put_set("trace", &start.trace)?;
+        fields.put_set("trace_parent", &start.trace_parent)?;
         fields.0.end()
     }
 }

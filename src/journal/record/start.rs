@@ -76,6 +76,12 @@ pub struct StartRecord {
     /// The long arguments, by their index in `exec`, where only their first bytes stand.
     #[serde(skip_serializing_if = "is_default")]
     pub exec_text: BTreeMap<usize, TextRef>,
+    /// Its place in a trace, as its `TRACEPARENT` has it, if the host gives commands one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trace: String,
+    /// Its caller's span, in hexadecimal.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trace_parent: String,
     /// Whether the output went to the run's terminal, and not to pipes.
     #[serde(skip_serializing_if = "is_default")]
     pub terminal: bool,

@@ -1,16 +1,19 @@
-//! `--otlp`: spans in a file and for a collector, and what a command gets in `TRACEPARENT`.
+//! `rexec otlp`: spans in a file and for a collector, and what a command gets in `TRACEPARENT`.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::exec::{rexec, said};
 use crate::support::call::{self, Call, Target};
 use crate::support::host::{Host, MIRROR, Setup};
-use crate::support::procs::{self, Process};
+use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::reader::read_some;
 use crate::support::temp::TempDir;
@@ -18,9 +21,44 @@ use crate::support::waiting::{self, PATIENCE};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-fn exporting(to: &str) -> Host {
-    let flags: &[&str] = vec!["--otlp", to.to_owned().leak()].leak();
-    Host::with(Setup { flags, ..MIRROR })
+fn tracing() -> Host {
+    Host::with(Setup { flags: &["--trace"], ..MIRROR })
+}
+
+/// `rexec otlp` on the journal of this host.
+fn otlp(host: &Host, args: &[&str]) -> Command {
+    rexec(host, &[&["otlp"], args].concat())
+}
+
+/// `rexec otlp --follow`.
+struct Exporter {
+    process: Child,
+    said: PathBuf,
+}
+
+impl Exporter {
+    /// Begins, and waits until no end can be missed any more.
+    fn of(host: &Host, to: &str) -> Exporter {
+        let said = host.home.join("exporter");
+        let process = otlp(host, &["--follow", "--to", to]).stderr(File::create(&said).expect("a file")).spawn();
+        let exporter = Exporter { process: process.expect("it starts"), said };
+        exporter.says("from now on");
+        exporter
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.said).expect("a file")
+    }
+
+    fn says(&self, words: &str) {
+        assert!(waiting::until_true(PATIENCE, || self.said().contains(words)), "{words}: {}", self.said());
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        self.process.kill().and_then(|()| self.process.wait()).expect("it runs until then");
+    }
 }
 
 /// The spans in the bodies of requests, as far as these are whole.
@@ -38,9 +76,9 @@ fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
 
 #[test]
 fn a_span_names_the_project_of_its_command() {
-    let place = TempDir::new(None);
-    let file = place.join("spans.jsonl");
-    let host = exporting(&file.display().to_string());
+    let host = tracing();
+    let file = host.home.join("spans.jsonl");
+    let exporter = Exporter::of(&host, &file.display().to_string());
     let shop = host.home.join("shop");
     fs::create_dir_all(shop.join(".git")).expect("a directory");
     host.run("cd shop && true");
@@ -51,14 +89,14 @@ fn a_span_names_the_project_of_its_command() {
     assert!(!seen[0].to_string().contains("exec.project_id"), "{}", seen[0]);
     let top = fs::canonicalize(shop).expect("it is there");
     assert_eq!(attribute(&seen[1], "exec.project_id")["stringValue"], top.display().to_string());
+    assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+    drop(exporter);
     host.finish();
 }
 
 #[test]
-fn each_command_is_a_span_in_a_file() {
-    let place = TempDir::new(None);
-    let file = place.join("spans.jsonl");
-    let host = exporting(&file.display().to_string());
+fn each_command_is_a_span_that_says_what_the_journal_says() {
+    let host = tracing();
     let traced = host.call("echo $TRACEPARENT").env(&format!("TRACEPARENT={PARENT}"));
     let header = traced.run(Target::Shim(&host.socket())).out().trim().to_owned();
     assert_eq!((header.len(), &header[..36]), (PARENT.len(), &PARENT[..36]), "{header}");
@@ -68,8 +106,11 @@ fn each_command_is_a_span_in_a_file() {
     secret.run(Target::Shim(&host.socket()));
     let named = host.call("zip -P z1psecret9 a b || :").env("REXEC_WHOAMI=me hunter2hunter2");
     named.env("API_TOKEN=hunter2hunter2").run(Target::Shim(&host.socket()));
-    let text = || fs::read_to_string(&file).unwrap_or_default();
-    let seen = waiting::until(PATIENCE, || Some(spans(&text())).filter(|spans| spans.len() == 4)).expect("four spans");
+    rexec(&host, &["exec", "--timeout", "0.2", "--", "sleep", "1000"]).output().expect("it starts");
+    host.wait_for("five ends", |journal| (journal.of_type("end").count() == 5).then_some(()));
+    let (code, text, _) = said(otlp(&host, &[]));
+    let seen = spans(&text);
+    assert_eq!((code, seen.len()), (0, 5), "{text}");
     assert_eq!(
         (&seen[0]["parentSpanId"], &seen[0]["spanId"]),
         (&Value::from(&PARENT[36..52]), &Value::from(&header[36..52]))
@@ -77,11 +118,15 @@ fn each_command_is_a_span_in_a_file() {
     assert_eq!((&seen[1]["traceId"], &seen[1]["spanId"]), (&Value::from(&own[3..35]), &Value::from(&own[36..52])));
     assert_eq!(attribute(&seen[1], "exec.exit_code")["intValue"], "3");
     assert_eq!(attribute(&seen[1], "exec.command")["stringValue"], "echo $TRACEPARENT; exit 3");
+    let names = |span: &Value| -> Vec<String> {
+        span["events"].as_array().expect("events").iter().map(|event| event["name"].to_string()).collect()
+    };
+    assert_eq!(names(&seen[1]), ["\"exec.output_end\""]);
+    assert_eq!(names(&seen[4]), ["\"exec.output_end\"", "\"exec.error\""]);
     let times = ["startTimeUnixNano", "endTimeUnixNano"]
         .map(|name| seen[1][name].as_str().and_then(|time| time.parse::<u128>().ok()).expect("nanoseconds"));
     assert!(times[0] > 1_700_000_000_000_000_000 && times[0] <= times[1], "{times:?}");
-    assert!(!text().contains("hunter2") && !text().contains("z1psecret9"), "{}", text());
-    // A span says what the journal says.
+    assert!(!text.contains("hunter2") && !text.contains("z1psecret9"), "{text}");
     for (span, start) in seen.iter().zip(host.journal().of_type("start")) {
         for (attribute_name, field) in
             [("exec.command", "command"), ("exec.agent", "whoami"), ("exec.directory", "dir")]
@@ -89,7 +134,21 @@ fn each_command_is_a_span_in_a_file() {
             assert_eq!(attribute(span, attribute_name)["stringValue"], start[field], "{attribute_name}");
         }
     }
-    assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+    assert_eq!(said(otlp(&host, &[])).1, text, "the same journal makes the same spans");
+    host.finish();
+}
+
+/// A journal without identifiers makes spans, too, and the same ones each time.
+#[test]
+fn commands_without_a_trace_of_their_own_have_one_in_the_export() {
+    let host = Host::with(MIRROR);
+    let call = host.call("echo $TRACEPARENT").env(&format!("TRACEPARENT={PARENT}"));
+    assert_eq!(call.run(Target::Shim(&host.socket())).out(), format!("{PARENT}\n"), "a caller's trace passes as it is");
+    assert_eq!(host.run("echo ${TRACEPARENT-none}").out(), "none\n");
+    host.wait_for("two ends", |journal| (journal.of_type("end").count() == 2).then_some(()));
+    let seen = spans(&said(otlp(&host, &[])).1);
+    assert!(seen.len() == 2 && seen[0]["traceId"] != seen[1]["traceId"], "{seen:?}");
+    assert_eq!(spans(&said(otlp(&host, &[])).1), seen);
     host.finish();
 }
 
@@ -130,15 +189,14 @@ fn request(listener: &TcpListener) -> (TcpStream, String) {
 #[test]
 fn a_collector_gets_spans_and_one_that_was_away_gets_them_later() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let host = exporting(&format!("http://{address}"));
+    let host = tracing();
+    let exporter = Exporter::of(&host, &format!("http://{}", listener.local_addr().expect("an address")));
     assert_eq!(host.run("echo one").out(), "one\n");
     let seen = spans(&answer(&listener, "200 OK"));
     assert_eq!((seen.len(), &seen[0]["name"]), (1, &Value::from("exec: echo one")));
     assert_eq!(host.run("echo two").out(), "two\n");
     answer(&listener, "503 Service Unavailable");
-    let said = || host.console_text().contains("spans cannot be exported: the collector answers 503");
-    assert!(waiting::until_true(PATIENCE, said), "{}", host.console_text());
+    exporter.says("spans cannot be exported: the collector answers 503");
     assert_eq!(host.run("echo three").out(), "three\n");
     let mut names = Vec::new();
     while names.len() < 2 {
@@ -147,31 +205,30 @@ fn a_collector_gets_spans_and_one_that_was_away_gets_them_later() {
         names.retain(|name| name != "\"exec: echo one\"");
     }
     assert_eq!(names, ["\"exec: echo two\"", "\"exec: echo three\""]);
-    assert!(waiting::until_true(PATIENCE, || host.console_text().contains("exported again; 0 were dropped")));
-    drop(listener);
+    exporter.says("exported again; 0 were dropped");
+    drop(exporter);
     host.finish();
 }
 
 #[test]
 fn spans_that_a_collector_refuses_do_not_stand_in_the_way_of_later_ones() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let host = exporting(&format!("http://{}", listener.local_addr().expect("an address")));
-    let says = |words: &str| {
-        let said = || host.console_text().contains(words);
-        assert!(waiting::until_true(PATIENCE, said), "{words}: {}", host.console_text());
-    };
+    let host = tracing();
+    let exporter = Exporter::of(&host, &format!("http://{}", listener.local_addr().expect("an address")));
     host.run("echo one");
     answer(&listener, "400 Bad Request");
-    says("spans are dropped: the collector answers 400");
+    exporter.says("spans are dropped: the collector answers 400");
     host.run("echo two");
     let seen = spans(&answer(&listener, "200 OK"));
     assert_eq!((seen.len(), &seen[0]["name"]), (1, &Value::from("exec: echo two")));
-    says("exported again; 1 were dropped");
+    exporter.says("exported again; 1 were dropped");
     host.run("echo three");
     let (mut stream, _) = request(&listener);
     let body = r#"{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too \u001b[31mold"}}"#;
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).expect("it takes an answer");
-    says("the collector keeps not all spans; it rejects 1: too ");
+    exporter.says("the collector keeps not all spans; it rejects 1: too ");
+    assert!(!exporter.said().contains('\x1b'));
+    drop(exporter);
     host.finish();
 }
 
@@ -179,55 +236,68 @@ fn spans_that_a_collector_refuses_do_not_stand_in_the_way_of_later_ones() {
 #[test]
 fn an_exporter_that_is_stopped_and_goes_on_waits_for_its_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let host = exporting(&format!("http://{}", listener.local_addr().expect("an address")));
-    let is_exporter = |process: &Process| process.comm == "rexec-spans";
-    let find = || procs::children(host.pid()).into_iter().find(is_exporter);
-    let exporter = waiting::until(PATIENCE, find).expect("an exporter");
-    let is_in =
-        |state: char| waiting::until_true(PATIENCE, || Process::of(exporter.pid).is_some_and(|p| p.state == state));
+    let host = tracing();
+    let exporter = Exporter::of(&host, &format!("http://{}", listener.local_addr().expect("an address")));
+    let pid = i32::try_from(exporter.process.id()).expect("a process id");
+    let is_in = |state: char| waiting::until_true(PATIENCE, || Process::of(pid).is_some_and(|p| p.state == state));
     assert_eq!(host.run("echo one").out(), "one\n");
     let (mut stream, _) = request(&listener);
     assert!(is_in('S'), "it waits for its answer");
-    exporter.signal(Signal::SIGSTOP);
+    Process::of(pid).expect("it runs").signal(Signal::SIGSTOP);
     assert!(is_in('T'));
-    exporter.signal(Signal::SIGCONT);
+    Process::of(pid).expect("it is stopped").signal(Signal::SIGCONT);
     assert!(is_in('S'));
     // On a busy machine its patience may be over: then it has closed this, and sends the span again.
     let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{{}}");
     drop(stream);
     assert_eq!(host.run("echo two").out(), "two\n");
     while !answer(&listener, "200 OK").contains("exec: echo two") {}
-    assert!(!host.console_text().contains("Interrupted"), "{}", host.console_text());
+    assert!(!exporter.said().contains("Interrupted"), "{}", exporter.said());
+    drop(exporter);
     host.finish();
 }
 
+/// What a command does while a collector takes connections and says nothing, and when the exporter is killed.
 #[test]
-#[ignore = "long: waits out the 10 s for a collector"]
-fn a_dead_or_silent_collector_delays_nothing() {
+fn a_silent_collector_and_a_killed_exporter_delay_nothing() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = silent.local_addr().expect("an address");
-    let host = exporting(&format!("http://{address}"));
+    let host = tracing();
+    let exporter = Exporter::of(&host, &format!("http://{}", silent.local_addr().expect("an address")));
+    assert_eq!(host.run("echo first").out(), "first\n");
+    let (stream, _) = request(&silent);
     for round in 0..20 {
         assert_eq!(host.run(&format!("echo {round}")).out(), format!("{round}\n"));
     }
-    let said = || host.console_text().matches("the collector does not answer").count() == 1;
-    assert!(waiting::until_true(PATIENCE, said), "{}", host.console_text());
-    host.finish();
-    // Nobody listens there on any machine that tests run on.
-    let host = exporting("http://127.0.0.1:1");
+    drop((exporter, stream));
     assert_eq!(host.run("echo on").out(), "on\n");
-    assert!(waiting::until_true(PATIENCE, || host
-        .console_text()
-        .contains("spans cannot be exported: Connection refused")));
+    // Nobody listens there on any machine that tests run on.
+    let (code, _, err) = said(otlp(&host, &["--to", "http://127.0.0.1:1"]));
+    assert!(code == 1 && err.contains("spans cannot be exported: Connection refused"), "{code}: {err}");
     host.finish();
 }
 
+/// An export goes on with the journal of the next host.
 #[test]
-fn without_the_option_a_caller_s_trace_passes_as_it_is() {
-    let host = Host::with(MIRROR);
-    let call = host.call("echo $TRACEPARENT").env(&format!("TRACEPARENT={PARENT}"));
-    assert_eq!(call.run(Target::Shim(&host.socket())).out(), format!("{PARENT}\n"));
-    assert_eq!(host.run("echo ${TRACEPARENT-none}").out(), "none\n");
+fn an_exporter_follows_the_next_host_too() {
+    let (first, second) = (tracing(), Host::with(MIRROR));
+    let to = first.home.join("spans.jsonl");
+    let exporter = Exporter::of(&first, &to.display().to_string());
+    second.run("echo later");
+    second.wait_for("an end", |journal| journal.end_of("echo later").cloned());
+    // As another host would have written it.
+    let file = fs::read_dir(second.journal_home()).expect("a folder").flatten().map(|entry| entry.path());
+    let file = file.into_iter().find(|path| path.extension().is_some_and(|end| end == "jsonl")).expect("a journal");
+    let name = "2026-05-21-09:42:18.jsonl";
+    fs::copy(&file, first.home.join("copy")).expect("a file");
+    fs::rename(first.home.join("copy"), first.journal_home().join(name)).expect("one file system");
+    let text = || fs::read_to_string(&to).unwrap_or_default();
+    let seen = waiting::until(PATIENCE, || spans(&text()).pop()).expect("a span");
+    assert_eq!(seen["name"], "exec: echo later");
+    assert_eq!(attribute(&seen, "exec.session_id")["stringValue"], "2026-05-21-09:42:18");
+    drop(exporter);
+    fs::remove_file(first.journal_home().join(name)).expect("it is there");
+    first.finish();
+    second.finish();
 }
 
 #[test]
@@ -239,13 +309,17 @@ fn only_this_machine_is_a_target() {
         ("/no/such/place/spans", "cannot be written"),
     ] {
         let place = TempDir::new(None);
-        let output = programs::command(programs::host())
-            .args(["--otlp", target])
-            .env("REXEC_HOME", place.join("journal"))
-            .env("REXEC_SOCKET", place.join("host.sock"))
-            .output()
-            .expect("it starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(problem) && said.contains("hint: "), "{target}: {said}");
+        let mut command = programs::command(programs::rexec());
+        command.args(["otlp", "--to", target]).env("REXEC_HOME", place.join("journal"));
+        let (code, _, err) = said(command);
+        assert!(code != 0 && err.contains(problem) && err.contains("hint: "), "{target}: {err}");
     }
+}
+
+#[test]
+fn the_host_names_the_command_that_took_the_option_s_place() {
+    let mut command = programs::command(programs::host());
+    command.args(["--otlp", "http://127.0.0.1:4318"]);
+    let (code, _, err) = said(command);
+    assert!(code == 2 && err.contains("rexec otlp --follow --to http://127.0.0.1:4318"), "{code}: {err}");
 }

@@ -116,6 +116,8 @@ fn of_the_past(name: &str) -> Vec<Vec<String>> {
         &["--list"],
         &["replay", "--since", EVIL],
         &["schema"],
+        &["otlp"],
+        &["otlp", "--to", EVIL],
         &["doctor"],
         &["status"],
         &["help", EVIL],

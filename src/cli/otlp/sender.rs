@@ -1,59 +1,44 @@
-//! The exporter of spans (`--otlp`), a process of its own: takes spans from the host, line by line, and gives them to a file or to a collector.
+//! Gives spans to a file, to standard output, or to a collector on this machine.
 //!
-//! Invariants: it ends when the host's end of the socket closes, within [`limits::SPANS_FAREWELL`]; what it holds is
-//! bounded; each kind of failure is told to the host once, with the number of spans that were lost when it is over.
+//! Invariants: what waits for a collector is bounded; each kind of failure is told once, with the number of spans that were
+//! lost when it is over.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::notice::Notice;
 
-use super::collector::{CollectorReply, is_timeout, post};
+use super::collector::{CollectorReply, post};
+use crate::cli::output::VerbOutput;
+use crate::cli::shown_json;
+use crate::cli::told::tell;
 use crate::limits;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// Where spans go, opened.
+/// Where spans go, opened. A file and standard output get one request of the protocol on each line.
 #[derive(Debug)]
-pub enum SpanDestination {
-    /// A file: one request of the protocol on each line.
+pub(super) enum SpanDestination {
+    Output,
     File(File),
-    /// A collector that speaks HTTP.
-    Collector {
-        /// Its address, on this machine.
-        address: SocketAddr,
-        /// The path of the request.
-        path: String,
-    },
-}
-
-impl SpanDestination {
-    /// The descriptor of a file.
-    #[must_use]
-    pub fn descriptor(&self) -> Option<RawFd> {
-        match self {
-            Self::File(file) => Some(file.as_raw_fd()),
-            Self::Collector { .. } => None,
-        }
-    }
+    Collector { address: SocketAddr, path: String },
 }
 
 /// The port of a collector that does not say another one.
 const PORT: u16 = 4_318;
 
-/// Where `--otlp` sends spans.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OtlpTarget {
-    /// To this file.
+/// Where `--to` sends spans.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum OtlpTarget {
+    #[default]
+    Output,
     File(PathBuf),
-    /// To a collector on this machine: its address, and the path of the request.
+    /// A collector on this machine: its address, and the path of the request.
     Collector(SocketAddr, String),
 }
 
@@ -62,7 +47,7 @@ impl OtlpTarget {
     ///
     /// # Errors
     /// A URL that is not of HTTP on a loopback address.
-    pub fn named(text: &str) -> Result<Self, String> {
+    pub(super) fn named(text: &str) -> Result<Self, String> {
         let Some(rest) = text.strip_prefix("http://") else {
             if text.is_empty() || text.contains("://") {
                 return Err(format!("{text:?} is neither a file nor an http:// address"));
@@ -92,13 +77,14 @@ impl OtlpTarget {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn open(&self) -> Result<SpanDestination, Notice> {
+    pub(super) fn open(&self) -> Result<SpanDestination, Notice> {
         match self {
+            Self::Output => Ok(SpanDestination::Output),
             Self::Collector(address, path) => Ok(SpanDestination::Collector { address: *address, path: path.clone() }),
             Self::File(path) => {
                 let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
                 file.map(SpanDestination::File).map_err(|error| {
-                    let problem = format_args!("--otlp: {} cannot be written: {}", path.display(), reason(&error));
+                    let problem = format_args!("{} cannot be written: {}", path.display(), reason(&error));
                     Notice::failed(problem, "name a file in a directory that you can write")
                 })
             }
@@ -108,105 +94,57 @@ impl OtlpTarget {
 
 /// Spans that are on their way.
 #[derive(Debug)]
-struct Exporter {
-    host: UnixStream,
+pub(super) struct Sender {
     to: SpanDestination,
     waiting: VecDeque<String>,
     /// Spans that were dropped since the last failure was told.
     dropped: u64,
     has_failed: bool,
-    /// Whether it was told that the collector keeps only some of the spans.
     has_told_rejects: bool,
-    /// What the host has sent of which the rest of a line is to come.
-    inbox: Vec<u8>,
-    /// Whether the host's end of the socket has closed.
-    host_has_ended: bool,
     /// When a failed attempt is repeated.
     retry_at: Option<Instant>,
 }
 
-/// Exports what comes on the socket, until that ends.
-pub fn export_spans(host: UnixStream, to: SpanDestination) {
-    let exporter = Exporter {
-        host,
-        to,
-        waiting: VecDeque::new(),
-        dropped: 0,
-        has_failed: false,
-        has_told_rejects: false,
-        inbox: Vec::new(),
-        host_has_ended: false,
-        retry_at: None,
-    };
-    // Without the socket there is nothing to export.
-    let _ = exporter.run();
-}
+impl Sender {
+    pub(super) fn new(to: SpanDestination) -> Self {
+        Self { to, waiting: VecDeque::new(), dropped: 0, has_failed: false, has_told_rejects: false, retry_at: None }
+    }
 
-impl Exporter {
-    fn run(mut self) -> io::Result<()> {
-        while !self.host_has_ended {
-            let pause = self.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
-            self.hear(pause)?;
-            if !self.host_has_ended && self.retry_at.is_none_or(|at| at <= Instant::now()) {
-                self.export();
-            }
+    /// Takes a span, and sends as many as one request has.
+    ///
+    /// # Errors
+    /// Nobody reads standard output any more, or it cannot be written.
+    pub(super) fn push(&mut self, span: String) -> io::Result<()> {
+        self.waiting.push_back(span);
+        if self.waiting.len() >= limits::SPANS_AT_ONCE { self.send() } else { Ok(()) }
+    }
+
+    /// Returns true if spans could not be sent, and nothing was sent since.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Sends all that waits, unless an attempt has failed a short time ago.
+    ///
+    /// # Errors
+    /// Nobody reads standard output any more, or it cannot be written.
+    pub(super) fn send(&mut self) -> io::Result<()> {
+        if self.retry_at.is_none_or(|at| at <= Instant::now()) {
+            self.send_all()?;
         }
-        self.export();
-        Ok(())
-    }
-
-    /// Takes what the host sends within this time.
-    fn hear(&mut self, pause: Option<Duration>) -> io::Result<()> {
-        let mut buffer = [0; 16 << 10];
-        // Zero would mean not to wait at all.
-        self.host.set_read_timeout(pause.map(|pause| pause.max(Duration::from_millis(1))))?;
-        match self.host.read(&mut buffer) {
-            Ok(0) => self.host_has_ended = true,
-            Ok(length) => self.inbox.extend_from_slice(&buffer[..length]),
-            Err(error) if is_timeout(&error) || error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        self.take_lines();
-        Ok(())
-    }
-
-    /// Sends a request to a collector. When the host ends meanwhile, the answer is not waited for much longer.
-    fn post(&mut self, address: SocketAddr, path: &str, body: &str) -> io::Result<CollectorReply> {
-        let began = Instant::now();
-        let mut patience = if self.host_has_ended { limits::SPANS_FAREWELL } else { limits::SPANS_PATIENCE };
-        post(address, path, body, || {
-            if !self.host_has_ended && began.elapsed() > limits::SPANS_LOOK {
-                self.host_has_ended = self.hear(Some(Duration::ZERO)).is_err() || self.host_has_ended;
-                if self.host_has_ended {
-                    patience = patience.min(began.elapsed() + limits::SPANS_FAREWELL);
-                }
-            }
-            patience.saturating_sub(began.elapsed())
-        })
-    }
-
-    fn take_lines(&mut self) {
-        while let Some(end) = memchr::memchr(b'\n', &self.inbox) {
-            let line: Vec<u8> = self.inbox.drain(..=end).collect();
-            self.waiting.push_back(String::from_utf8_lossy(&line[..end]).into_owned());
-        }
-        self.drop_the_oldest();
-    }
-
-    fn drop_the_oldest(&mut self) {
         while self.waiting.len() > limits::SPANS_WAITING_MAX {
             self.waiting.pop_front();
             self.dropped += 1;
         }
+        Ok(())
     }
 
-    /// Gives away all that waits, or notes that it cannot.
-    fn export(&mut self) {
+    fn send_all(&mut self) -> io::Result<()> {
         while !self.waiting.is_empty() {
             let count = self.waiting.len().min(limits::SPANS_AT_ONCE);
             let batch: Vec<String> = self.waiting.drain(..count).collect();
             let body = format!("{{\"resourceSpans\":[{}]}}", batch.join(","));
-            match self.send(&body) {
+            match self.request(&body) {
                 Ok(CollectorReply::Taken { rejected: 0, .. }) => {}
                 Ok(CollectorReply::Taken { rejected, reason }) => self.note_rejects(rejected, &reason),
                 Ok(CollectorReply::Refused(why)) => {
@@ -214,28 +152,36 @@ impl Exporter {
                     self.note_failure(&format!("spans are dropped: {why}"));
                     continue;
                 }
-                Ok(CollectorReply::Later(why, after)) => return self.put_off(batch, &why, after),
-                Err(error) => return self.put_off(batch, &reason(&error), None),
+                Ok(CollectorReply::Later(why, after)) => {
+                    self.put_off(batch, &why, after);
+                    return Ok(());
+                }
+                Err(error) if matches!(self.to, SpanDestination::Output) => return Err(error),
+                Err(error) => {
+                    self.put_off(batch, &reason(&error), None);
+                    return Ok(());
+                }
             }
             if std::mem::replace(&mut self.has_failed, false) {
                 let dropped = std::mem::take(&mut self.dropped);
-                self.tell(&format!("spans are exported again; {dropped} were dropped"));
+                tell(format_args!("spans are exported again; {dropped} were dropped"));
             }
         }
         self.retry_at = None;
+        Ok(())
     }
 
-    fn send(&mut self, body: &str) -> io::Result<CollectorReply> {
+    fn request(&mut self, body: &str) -> io::Result<CollectorReply> {
         let taken = CollectorReply::Taken { rejected: 0, reason: String::new() };
+        // A request that failed may have left the beginning of a line.
+        let start = if self.has_failed { "\n" } else { "" };
         match &mut self.to {
-            // A request that failed may have left the beginning of a line.
-            SpanDestination::File(file) if self.has_failed => {
-                file.write_all(format!("\n{body}\n").as_bytes()).map(|()| taken)
-            }
-            SpanDestination::File(file) => file.write_all(format!("{body}\n").as_bytes()).map(|()| taken),
-            SpanDestination::Collector { address, path } => {
-                let (address, path) = (*address, path.clone());
-                self.post(address, &path, body)
+            SpanDestination::File(file) => file.write_all(format!("{start}{body}\n").as_bytes()).map(|()| taken),
+            SpanDestination::Collector { address, path } => post(*address, path, body),
+            SpanDestination::Output => {
+                let mut out = VerbOutput::standard();
+                out.write_all(shown_json(format!("{body}\n").as_bytes()).as_bytes())?;
+                out.finish().map(|()| taken)
             }
         }
     }
@@ -243,7 +189,6 @@ impl Exporter {
     /// These spans are sent again later.
     fn put_off(&mut self, batch: Vec<String>, why: &str, after: Option<Duration>) {
         batch.into_iter().rev().for_each(|span| self.waiting.push_front(span));
-        self.drop_the_oldest();
         let pause = after.unwrap_or_default().clamp(limits::SPANS_RETRY, limits::SPANS_RETRY_MAX);
         self.retry_at = Some(Instant::now() + pause);
         let most = limits::SPANS_WAITING_MAX;
@@ -252,20 +197,15 @@ impl Exporter {
 
     fn note_failure(&mut self, sentence: &str) {
         if !std::mem::replace(&mut self.has_failed, true) {
-            self.tell(sentence);
+            tell(sentence);
         }
     }
 
     fn note_rejects(&mut self, rejected: u64, reason: &str) {
         if !std::mem::replace(&mut self.has_told_rejects, true) {
             let reason = escape_line(reason, limits::SPANS_REASON_COLUMNS);
-            self.tell(&format!("the collector keeps not all spans; it rejects {rejected}: {reason}"));
+            tell(format_args!("the collector keeps not all spans; it rejects {rejected}: {reason}"));
         }
-    }
-
-    fn tell(&mut self, text: &str) {
-        // The host's end of the socket may be gone.
-        let _ = self.host.write_all(format!("{text}\n").as_bytes());
     }
 }
 

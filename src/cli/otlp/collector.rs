@@ -5,11 +5,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use serde::Deserialize;
-use serde_json::Value;
-
+use crate::front::span::rejected_spans;
 use crate::limits;
 
 /// What has become of a request.
@@ -23,49 +21,29 @@ pub(super) enum CollectorReply {
     Later(String, Option<Duration>),
 }
 
-/// The body of an answer.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Body {
-    partial_success: Option<PartialSuccess>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct PartialSuccess {
-    /// A number of 64 bits is a string in this JSON, and a number in that of some collectors.
-    rejected_spans: Value,
-    error_message: String,
-}
-
-/// Sends a request, and waits for its answer. `patience` is asked again and again how long that may still take.
+/// Sends a request, and waits for its answer.
 ///
 /// # Errors
 /// The collector cannot be reached, or does not answer.
-pub(super) fn post(
-    address: SocketAddr,
-    path: &str,
-    body: &str,
-    mut patience: impl FnMut() -> Duration,
-) -> io::Result<CollectorReply> {
-    let until = patience().max(Duration::from_millis(1));
-    let mut stream = TcpStream::connect_timeout(&address, until)?;
+pub(super) fn post(address: SocketAddr, path: &str, body: &str) -> io::Result<CollectorReply> {
+    let end = Instant::now() + limits::SPANS_PATIENCE;
+    let mut stream = TcpStream::connect_timeout(&address, limits::SPANS_PATIENCE)?;
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n",
         body.len()
     );
-    stream.set_write_timeout(Some(until))?;
+    stream.set_write_timeout(Some(limits::SPANS_PATIENCE))?;
     stream.write_all(head.as_bytes())?;
     stream.write_all(body.as_bytes())?;
     let mut answer = Vec::new();
     let mut piece = [0; 512];
     while !is_whole(&answer) {
-        let left = patience();
+        let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
         }
-        stream.set_read_timeout(Some(left.min(limits::SPANS_LOOK)))?;
+        stream.set_read_timeout(Some(left))?;
         match stream.read(&mut piece) {
             Ok(0) => break,
             Ok(length) => answer.extend_from_slice(&piece[..length]),
@@ -75,14 +53,14 @@ pub(super) fn post(
             Err(_) => break,
         }
     }
-    if answer.is_empty() && patience().is_zero() {
+    if answer.is_empty() && end <= Instant::now() {
         return Err(io::Error::new(io::ErrorKind::TimedOut, "the collector does not answer"));
     }
     Ok(meaning(&answer))
 }
 
-/// Whether a read or a write was not done in time.
-pub(super) fn is_timeout(error: &io::Error) -> bool {
+/// Returns true if a read was not done in time.
+fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
@@ -123,13 +101,8 @@ fn meaning(answer: &[u8]) -> CollectorReply {
         }
         _ if !status.starts_with('2') => CollectorReply::Refused(said),
         _ => {
-            let partial = serde_json::from_slice::<Body>(body.unwrap_or_default()).ok();
-            let partial = partial.and_then(|body| body.partial_success).unwrap_or_default();
-            let rejected = match &partial.rejected_spans {
-                Value::String(number) => number.parse().unwrap_or_default(),
-                number => number.as_u64().unwrap_or_default(),
-            };
-            CollectorReply::Taken { rejected, reason: partial.error_message }
+            let (rejected, reason) = rejected_spans(body.unwrap_or_default());
+            CollectorReply::Taken { rejected, reason }
         }
     }
 }
