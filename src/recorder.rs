@@ -50,7 +50,6 @@ mod waiting;
 
 pub use bounds::Bounds;
 pub use home::JournalError;
-pub use masks::Masks;
 pub use names::{first_line, is_alive, journals};
 pub use projects_file::{is_damage, read_projects, set_projects_aside};
 pub use serve::serve;

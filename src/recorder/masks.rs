@@ -17,22 +17,21 @@ const ELLIPSIS: char = '…';
 
 /// The maskers of one run.
 #[derive(Debug, Clone)]
-pub struct Masks {
+pub(super) struct Masks {
     text: Redactor,
     output: StreamRedactor,
 }
 
 impl Masks {
     /// Makes the maskers of a run with these variables, or the secrets of them.
-    pub fn new<'a>(variables: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, start: &StartRecord) -> Masks {
+    pub(super) fn new<'a>(variables: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, start: &StartRecord) -> Masks {
         let arguments: Vec<&[u8]> = start.exec.iter().map(String::as_bytes).collect();
         let text = Redactor::of_command(variables, &arguments);
         Masks { output: StreamRedactor::new(&text), text }
     }
 
     /// The start with its secrets masked: every field that others than the host have filled.
-    #[must_use]
-    pub fn start(&mut self, mut start: StartRecord) -> StartRecord {
+    pub(super) fn start(&mut self, mut start: StartRecord) -> StartRecord {
         let is_cut = start.clipped;
         for text in [&mut start.dir, &mut start.whoami, &mut start.shell, &mut start.why, &mut start.name] {
             self.field(text, is_cut);
@@ -112,7 +111,7 @@ impl Masks {
     }
 
     /// Masks a text that is complete.
-    pub fn text(&mut self, text: &str) -> String {
+    pub(super) fn text(&mut self, text: &str) -> String {
         let mut out = Vec::with_capacity(text.len());
         self.text.redact(text.as_bytes(), &mut out);
         utf8(out)
