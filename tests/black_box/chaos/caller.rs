@@ -197,12 +197,21 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Kills the guard that has this errand; whether there was one.
+    /// Kills the guard that has this errand; whether there was one. It is stopped first, because it may be done with the
+    /// errand by now and have another caller's: while it stands still, what is its child stays so.
     fn kill_guard(&self, tag: &str) -> bool {
-        let has_errand = |guard: &Process| procs::children(guard.pid).iter().any(|child| is_tagged(child, tag));
-        let Some(guard) = procs::children(self.chaos.host).into_iter().find(has_errand) else { return false };
-        guard.signal(Signal::SIGKILL);
-        true
+        let with_shell = |guard: Process| {
+            let shell = procs::children(guard.pid).into_iter().find(|child| is_tagged(child, tag))?;
+            Some((guard, shell))
+        };
+        let found = procs::children(self.chaos.host).into_iter().find_map(with_shell);
+        let Some((guard, shell)) = found else { return false };
+        guard.signal(Signal::SIGSTOP);
+        waiting::until_true(PATIENCE, || Process::of(guard.pid).is_none_or(|now| matches!(now.state, 'T' | 'Z')));
+        let is_hit =
+            procs::children(guard.pid).iter().any(|child| (child.pid, child.start) == (shell.pid, shell.start));
+        guard.signal(if is_hit { Signal::SIGKILL } else { Signal::SIGCONT });
+        is_hit
     }
 
     /// Finds the errand in the list of what runs, and ends it by its number.

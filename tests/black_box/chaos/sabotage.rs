@@ -179,17 +179,15 @@ impl Chaos {
         left_stopped.iter().for_each(|guard| guard.signal(Signal::SIGCONT));
     }
 
-    /// Kills the guards that have nothing to do. While the host is stopped, a guard that sleeps waits for a command, or has
-    /// begun with one; in the latter case it has a child, or is awake until its end. A guard that is stopped may be
-    /// anywhere. Once they are dead, and not merely dying, the host knows better than to give them one: nobody may feel this.
+    /// Kills the guards that have nothing to do: they sleep until they get a message, which one that has a whole command
+    /// does no more. Those that wait to be told to begin stay alive, because the stopped host may be about to tell them,
+    /// and has let go of what another guard would need. Once the spares are dead, and not merely dying, the host knows
+    /// better than to give them a command: nobody may feel this.
     fn kill_spares(&self) {
         if Process::of(self.host).is_none_or(|host| host.state != 'T') {
             return;
         }
-        let is_spare = |child: &Process| {
-            let sleeps = || Process::of(child.pid).is_some_and(|now| now.start == child.start && now.state == 'S');
-            child.comm == "rexec-guard" && child.state == 'S' && procs::children(child.pid).is_empty() && sleeps()
-        };
+        let is_spare = |child: &Process| child.comm == "rexec-guard" && procs::waits_for_message(child.pid);
         let spares: Vec<Process> = procs::children(self.host).into_iter().filter(is_spare).collect();
         spares.iter().for_each(|spare| spare.signal(Signal::SIGKILL));
         let are_dead = || spares.iter().all(|spare| !spare.is_alive());

@@ -109,6 +109,11 @@ pub(crate) fn is_polling(pid: i32) -> bool {
     sleeps_in(pid, &["poll"], POLLS)
 }
 
+/// Returns true if a process sleeps in recvmsg(2) until something comes through a Unix socket.
+pub(crate) fn waits_for_message(pid: i32) -> bool {
+    sleeps_in(pid, &["unix_stream"], &[libc::SYS_recvmsg])
+}
+
 /// Returns true if a process sleeps in read(2) at a terminal, or in poll(2).
 pub(crate) fn waits_for_keys(pid: i32) -> bool {
     is_polling(pid) || sleeps_in(pid, &["wait_woken", "n_tty_read"], &[libc::SYS_read])
