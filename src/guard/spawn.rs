@@ -39,11 +39,13 @@ pub fn wake(pid: Pid, control: &OwnedFd) {
     signal(pid, control, CONT);
 }
 
-/// Sends SIGCONT to a guard if it is stopped. A guard that stops at this moment is not noticed.
-pub fn wake_if_stopped(pid: Pid, control: &OwnedFd) {
-    if kill::is_stopped_child(pid) {
+/// Sends SIGCONT to a guard if it is stopped, and returns whether it was. A guard that stops at this moment is not noticed.
+pub fn wake_if_stopped(pid: Pid, control: &OwnedFd) -> bool {
+    let is_stopped = kill::is_stopped_child(pid);
+    if is_stopped {
         wake(pid, control);
     }
+    is_stopped
 }
 
 /// Whether a guard lives. It must be a child of this process.

@@ -8,6 +8,7 @@ use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Stream;
 use crate::core::job::Job;
+use crate::guard::spawn;
 use crate::host::peers::Peers;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
@@ -115,11 +116,17 @@ impl Runs {
         }
     }
 
-    /// Tells callers of outputs that have ended before their commands.
+    /// Tells callers of outputs that have ended before their commands. A caller that has let go of its outputs can be told
+    /// nothing more, so the guard must be there, and able to say that the command has ended, too.
     pub(in crate::host) fn tick_ended_outputs(&mut self, peers: &mut Peers, now: Instant) {
         while let Some(&(_, job, output)) = self.ended_outputs.front().filter(|(at, ..)| *at <= now) {
             self.ended_outputs.pop_front();
-            self.get(job).and_then(|run| run.peer).into_iter().for_each(|peer| peers.end_output(peer, output));
+            let Some((run, link)) = self.get(job).and_then(|run| Some((run, run.guard.as_ref()?))) else { continue };
+            if spawn::wake_if_stopped(link.pid, link.control.fd()) {
+                self.ended_outputs.push_back((now + limits::OUTPUT_ENDED_AFTER, job, output));
+            } else if !spawn::has_left(link.control.fd()) {
+                run.peer.into_iter().for_each(|peer| peers.end_output(peer, output));
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use super::leftovers::{rexec, said, start, written};
 use crate::support::call::{Outcome, Target};
-use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::host::{Host, MIRROR, PLAIN, Setup};
 use crate::support::procs::{self, Process};
 use crate::support::waiting::{self, PATIENCE};
 
@@ -181,6 +181,29 @@ fn a_guard_that_never_begins_is_replaced_and_the_command_runs_once() {
         // It had begun, or so it seemed: nobody knows what it did.
         125 => assert!(ran <= 1 && seen.err().contains("unknown"), "{}", seen.err()),
         other => panic!("{other}: {}", seen.err()),
+    }
+    host.finish();
+}
+
+/// Its outputs are at their end with its shell, of which only the guard can tell. A caller that lets go of them could not be
+/// told that the guard went away.
+#[test]
+fn a_command_whose_guard_stands_still_at_its_end_is_not_over_in_silence() {
+    let host = Host::with(MIRROR);
+    for guard_dies in [false, true] {
+        let mut calling = start(&host, "echo $$ > shell; until [ -e go ]; do sleep 0.01; done; exit 3");
+        let shell = written(&host, "shell");
+        let guard = Process::of(shell.parent).expect("its guard");
+        guard.signal(SIGSTOP);
+        fs::write(host.home.join("go"), "").expect("a file");
+        let stdout = calling.stdout.as_ref().expect("a pipe");
+        assert!(waiting::until_true(PATIENCE, || stdout.has_ended()), "{:#?}", host.tree());
+        if guard_dies {
+            guard.signal(SIGKILL);
+        }
+        let seen = calling.finish(PATIENCE).unwrap_or_else(|| panic!("it hangs: {:#?}", host.tree()));
+        assert_eq!((seen.code(), seen.err().as_str()), (3, ""), "{guard_dies}");
+        fs::remove_file(host.home.join("go")).expect("ours");
     }
     host.finish();
 }
