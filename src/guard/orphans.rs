@@ -59,6 +59,17 @@ pub struct Others<'a> {
     pub left: BTreeSet<(Pid, u64)>,
 }
 
+/// What a look at the orphans of one guard found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// These live, nearest first.
+    Living(Vec<Process>),
+    /// None, while the host got further children. A process that forks and ends just then leaves its child to the host.
+    Unsure,
+    /// None.
+    Nothing,
+}
+
 impl Orphans {
     /// The orphans of a guard. `seen` has number and start of processes that were seen below it.
     #[must_use]
@@ -73,10 +84,11 @@ impl Orphans {
         is_child(self.session)
     }
 
-    /// The orphans that live, nearest first. With `takes_strays`, children of the host that belong to nothing else count as
+    /// Looks for the orphans that live. With `takes_strays`, children of the host that belong to nothing else count as
     /// orphans, because nothing identifies a process in a session of its own when its guard has just died.
-    pub fn look(&mut self, others: &Others<'_>, takes_strays: bool) -> Vec<Process> {
-        let children = tree::children(process::pid()).into_iter().filter_map(tree::process);
+    pub fn look(&mut self, others: &Others<'_>, takes_strays: bool) -> Found {
+        let before = tree::children(process::pid());
+        let children = before.iter().copied().filter_map(tree::process);
         let is_ours = |child: &Process| {
             let is_helper = others.known.contains(&child.pid) || others.known.contains(&child.session);
             let is_known = is_helper || others.left.contains(&(child.pid, child.start));
@@ -90,7 +102,12 @@ impl Orphans {
         }
         self.seen = living.iter().map(|process| (process.pid, process.start)).collect();
         self.sessions = living.iter().map(|process| process.session).collect();
-        living
+        let has_new = || tree::children(process::pid()).iter().any(|child| !before.contains(child));
+        match living.is_empty() {
+            false => Found::Living(living),
+            true if has_new() => Found::Unsure,
+            true => Found::Nothing,
+        }
     }
 
     fn claims(&self, child: &Process) -> bool {
@@ -150,11 +167,13 @@ mod tests {
         let pid = Pid::new(child.id().cast_signed());
         let kin = Kin::now();
         let others = Others { kin: &kin, known: BTreeSet::new(), orphans: Vec::new(), left: BTreeSet::new() };
-        let is_seen = |living: Vec<Process>| living.iter().any(|process| process.pid == pid);
-        assert!(!is_seen(Orphans::of(Pid::new(i32::MAX), &[]).look(&others, true)));
+        let seen = |mut orphans: Orphans, takes_strays| match orphans.look(&others, takes_strays) {
+            Found::Living(living) => living.into_iter().filter(|process| process.pid == pid).collect(),
+            Found::Unsure | Found::Nothing => Vec::new(),
+        };
+        assert_eq!(seen(Orphans::of(Pid::new(i32::MAX), &[]), true), []);
         let session = tree::process(pid).unwrap().session;
-        let seen = Orphans::of(session, &[]).look(&others, false);
-        let it: Vec<Process> = seen.into_iter().filter(|process| process.pid == pid).collect();
+        let it = seen(Orphans::of(session, &[]), false);
         assert_eq!(it.len(), 1, "the session is the guard's");
         kill(&[Process { start: it[0].start + 1, ..it[0] }]);
         assert!(child.try_wait().unwrap().is_none(), "another process of that number is not signalled");

@@ -15,8 +15,8 @@ use rexec_sh::protocol::process::ProcessGroup;
 /// The interval between two looks at orphans that are killed.
 pub(super) const HUNT_PAUSE: Duration = Duration::from_millis(20);
 
-/// The interval between two looks at a guard that is just dying.
-const DYING_PAUSE: Duration = Duration::from_millis(1);
+/// The interval between two looks while it is unsure what there is to see: a guard is just dying, or children change.
+pub(super) const SOON: Duration = Duration::from_millis(1);
 
 /// The orphans of one command.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl OrphanHunt {
     pub(super) fn waits_for_death(&mut self, now: Instant) -> bool {
         let waits = self.is_first_look && self.orphans.is_guard_alive() && now < self.dead_by;
         if waits {
-            self.look_at = now + DYING_PAUSE;
+            self.look_at = now + SOON;
         }
         waits
     }

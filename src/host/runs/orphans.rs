@@ -10,10 +10,10 @@ use std::time::Instant;
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
-use crate::guard::orphans::{self, Orphans, Others};
+use crate::guard::orphans::{self, Found, Orphans, Others};
 use crate::guard::spawn;
 use crate::host::orders::{Again, Step};
-use crate::host::orphan_hunt::{HUNT_PAUSE, OrphanHunt};
+use crate::host::orphan_hunt::{HUNT_PAUSE, OrphanHunt, SOON};
 use crate::host::peers::Peers;
 use crate::host::run::{ActiveRun, Pause};
 use crate::host::turn::Turn;
@@ -149,10 +149,15 @@ impl Runs {
         let is_first = std::mem::take(&mut hunt.is_first_look);
         // A process that belongs to no known run is more likely one of a run whose guard died while its shell ran.
         let takes_strays = hunt.kills_until.is_some() || (is_first && !self.are_others_hunted());
-        hunt.living = hunt.orphans.look(&self.others(job, helpers), takes_strays);
-        if hunt.living.is_empty() {
-            return self.on_tree_gone(job, turn, engine);
-        }
+        hunt.living = match hunt.orphans.look(&self.others(job, helpers), takes_strays) {
+            Found::Living(living) => living,
+            Found::Unsure if hunt.kills_until.is_none_or(|until| turn.now < until) => {
+                hunt.is_first_look = is_first;
+                hunt.look_at = turn.now + SOON;
+                return self.put_back(job, hunt);
+            }
+            Found::Unsure | Found::Nothing => return self.on_tree_gone(job, turn, engine),
+        };
         hunt.note_paused();
         let is_pursued = self.get(job).is_some_and(|run| run.ending.is_pursued());
         hunt.look_at = turn.now + if is_pursued { HUNT_PAUSE * 5 } else { limits::ORPHAN_LOOK };

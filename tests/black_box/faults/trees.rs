@@ -143,6 +143,23 @@ fn guards_that_are_killed_take_their_own_commands_only() {
     assert!(waiting::until_true(PATIENCE, || lost() == struck.len()), "{} of {}", lost(), struck.len());
 }
 
+/// A process that forks and ends before it is seen leaves a child which was not there when the host looked.
+#[test]
+fn what_forks_and_ends_again_and_again_ends_with_its_killed_guard() {
+    let host = Host::with(MIRROR);
+    let script = "f() { f & }; f & f & f & f & echo $PPID > guard; exec sleep 1000";
+    for round in 0..waiting::size(8, 80) {
+        let mut calling = host.call(script).start(Target::Shim(&host.socket())).expect("a shim");
+        let path = host.home.join("guard");
+        let guard = || Process::of(fs::read_to_string(&path).ok()?.trim().parse().ok()?);
+        waiting::until(PATIENCE, guard).expect("its guard").signal(Signal::SIGKILL);
+        assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 125);
+        let left = || host.tree().into_iter().filter(|process| process.comm == "bash").collect::<Vec<_>>();
+        assert!(waiting::until_true(PATIENCE, || left().is_empty()), "after {round}: {:#?}", left());
+        fs::remove_file(&path).expect("it was written");
+    }
+}
+
 /// A guard without descriptors sees nothing below it. The host takes its place.
 #[test]
 #[ignore = "long: waits out the 5 s that a guard has"]
