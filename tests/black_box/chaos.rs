@@ -19,6 +19,7 @@ use crate::support::dice::Dice;
 use crate::support::host::Host;
 use crate::support::procs;
 use crate::support::waiting::{self, PATIENCE};
+use crate::support::warden::with_own_descriptors;
 use errand::Errand;
 use sabotage::Chaos;
 
@@ -49,6 +50,17 @@ impl Holding {
         let descriptors = procs::descriptor_list(host.pid());
         let terminals = descriptors.iter().filter(|name| name.ends_with("/ptmx")).count();
         Self { descriptors: descriptors.len(), terminals, children: procs::descendants(host.pid()).len() }
+    }
+}
+
+/// Ends the chaos when its thread panics, so that the test ends with these words.
+struct EndsWithPanic<'a>(&'a Chaos);
+
+impl Drop for EndsWithPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.end();
+        }
     }
 }
 
@@ -103,7 +115,7 @@ fn callers_that_are_not_killed_get_what_the_real_shell_prints() {
         for n in 0..CALLERS {
             let chaos = &chaos;
             scope.spawn(move || {
-                let mut caller = Caller::new(chaos, n);
+                let (mut caller, _ends) = (Caller::new(chaos, n), EndsWithPanic(chaos));
                 while chaos.goes_on() {
                     caller.round();
                 }
@@ -111,7 +123,7 @@ fn callers_that_are_not_killed_get_what_the_real_shell_prints() {
         }
         scope.spawn(|| chaos.sabotage());
         scope.spawn(|| chaos.harass());
-        scope.spawn(|| Enemy::new(&chaos, &host).attack());
+        scope.spawn(|| with_own_descriptors(|| Enemy::new(&chaos, &host).attack()));
         chaos.watch(time, time + 2 * PATIENCE);
     });
     check(host, before, memory, &chaos);

@@ -215,7 +215,9 @@ impl Errand {
             Expected::Real => {
                 let target = if self.mode == Mode::Pipe { Target::Real } else { Target::RealOnTerminal };
                 let mut calling = self.call(home, "real").start(target).expect("the shell starts");
-                let outcome = calling.finish(PATIENCE).expect("the real shell ends");
+                let Some(outcome) = calling.finish(PATIENCE) else {
+                    return Some(format!("the real shell hangs: {:#?}", calling.warden.tree()));
+                };
                 let theirs = self.seen(outcome, home, is_later_due);
                 self.difference(&theirs, ours, is_later_due)
             }

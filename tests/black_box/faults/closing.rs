@@ -16,6 +16,7 @@ use crate::support::host::{Host, MIRROR};
 use crate::support::lingering::lingering;
 use crate::support::procs;
 use crate::support::waiting::{self, PATIENCE, wait_until};
+use crate::support::warden::with_own_descriptors;
 
 /// Sends a descriptor with bytes, and then a byte that is out of place. No other copy of the descriptor is left: the host
 /// does not come to its own before this one is closed.
@@ -31,6 +32,10 @@ fn send_last_copy(host: &Host, bytes: &[u8], fd: OwnedFd) -> UnixStream {
 
 #[test]
 fn a_connection_that_lingers_does_not_hold_up_the_host() {
+    with_own_descriptors(send_lingering);
+}
+
+fn send_lingering() {
     let host = Host::with(MIRROR);
     let hello = Hello::OURS.encode();
     let with_request = [&hello[..], &[1, 100, 0, 0, 0, 9]].concat();

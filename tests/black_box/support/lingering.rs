@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
 
-/// It, and its other end, with which it is over.
+/// It, and its other end, with which it is over. To be called within [`super::warden::with_own_descriptors`].
 pub(crate) fn lingering() -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let stream = TcpStream::connect(listener.local_addr().expect("its port")).expect("a connection");

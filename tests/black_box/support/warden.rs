@@ -100,6 +100,19 @@ pub(crate) fn keep_descriptors_to_ourselves() {
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
+/// Runs `body` on a thread that shares no descriptor but the usual three with the other tests. What it opens is in no process
+/// that they start meanwhile, so none of these has the last copy, whose close(2) may wait for minutes.
+pub(crate) fn with_own_descriptors(body: impl FnOnce() + Send) {
+    let run = || {
+        // SAFETY: nothing on this thread uses a descriptor of another one.
+        let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_UNSHARE) };
+        assert_eq!(closed, 0, "close_range: {}", io::Error::last_os_error());
+        body();
+    };
+    let result = std::thread::scope(|scope| scope.spawn(run).join());
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
 /// Gives back the memory that this process no longer uses, which the allocator would keep. A copy of it for each warden took
 /// most of the processors' time.
 fn give_memory_back() {
