@@ -34,8 +34,6 @@ pub(super) struct TakeOver {
     cursor: Cursor,
     /// What the host's row calls it.
     name: String,
-    /// The terminal's size.
-    size: pty::Size,
     /// Passes what the program draws in its rows, and repairs what it changes in the terminal.
     filter: LiveScreenFilter,
     /// The program's own screen. It was on when this began.
@@ -55,6 +53,11 @@ impl TakeOver {
 
     /// Passes on what the command writes, up to the end of its full screen.
     fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>) {
+        self.pass(engine, out);
+        self.filter.pause(out);
+    }
+
+    fn pass(&mut self, engine: &mut Engine, out: &mut Vec<u8>) {
         while out.len() < limits::CONSOLE_HIGH_BYTES
             && self.screen.is_on()
             && let Some(item) = engine.next(self.cursor)
@@ -69,9 +72,6 @@ impl TakeOver {
                     // The switch back comes from the host, when it has its own screen ready.
                     let end = bytes.iter().take_while(|byte| goes_on(byte)).count();
                     self.filter.push(&bytes[..end], out);
-                    if self.filter.take_spoilt() {
-                        self.draw_row(out);
-                    }
                 }
                 Item::Entry(_) | Item::Missed { .. } => {}
             }
@@ -82,22 +82,18 @@ impl TakeOver {
     /// Has the program's rows scroll. The cursor is in the first one then, and so is what the program puts back without
     /// having kept it.
     fn fit(&mut self, size: pty::Size, out: &mut Vec<u8>) {
-        self.size = size;
-        let rows = program_size(size).rows;
-        self.filter.resize(rows);
+        let pty::Size { rows, cols } = program_size(size);
         out.extend_from_slice(format!("\x1b[1;{rows}r\x1b[H\x1b7").as_bytes());
-        self.draw_row(out);
+        self.filter.resize((rows, cols), host_row(&self.name, size));
+        self.filter.pause(out);
     }
+}
 
-    /// Draws the host's row below the program's, in plain letters: without the program's colours and characters, which
-    /// are kept with the cursor (DECSC, DECRC).
-    fn draw_row(&self, out: &mut Vec<u8>) {
-        let pty::Size { rows, cols } = self.size;
-        let text = format!(" your keys go to {} · ^] takes them back", self.name);
-        let text = escape_line(&text, usize::from(cols).saturating_sub(2));
-        let row = format!("\x1b7\x0f\x1b(B\x1b[0;7m\x1b[{rows};1H\x1b[2K{BAR}{text}\x1b[0m\x1b8");
-        out.extend_from_slice(row.as_bytes());
-    }
+/// Draws the host's row below the program's, in plain letters: without the program's colours and characters.
+fn host_row(name: &str, pty::Size { rows, cols }: pty::Size) -> Vec<u8> {
+    let text = format!(" your keys go to {name} · ^] takes them back");
+    let text = escape_line(&text, usize::from(cols).saturating_sub(2));
+    format!("\x0f\x1b(B\x1b[0;7m\x1b[{rows};1H\x1b[2K{BAR}{text}\x1b[0m").into_bytes()
 }
 
 /// The size of the program's part of a terminal.
@@ -138,8 +134,10 @@ impl Screen {
         // Without one, the next host on this terminal puts it back.
         let keeper = TerminalKeeper::start(&self.output, &undo).ok().flatten();
         self.keys.iter_mut().for_each(|keys| keys.pass_everything(true));
-        let (name, filter) = (self.name_of(job.0), LiveScreenFilter::new(program_size(size).rows));
-        let mut taken = TakeOver { job, cursor, name, size, filter, screen, since: now, was_frozen, keeper };
+        let name = self.name_of(job.0);
+        let pty::Size { rows, cols } = program_size(size);
+        let filter = LiveScreenFilter::new((rows, cols), host_row(&name, size));
+        let mut taken = TakeOver { job, cursor, name, filter, screen, since: now, was_frozen, keeper };
         taken.fit(size, self.out.buffer());
         self.taken = Some(taken);
         Some(program_size(size))

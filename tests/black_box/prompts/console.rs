@@ -118,15 +118,40 @@ const ATTACKS: &[&str] = &[
     r"\033)0\016\033[4h\033[?5h\033[7;31m\033[2JFORGED",
 ];
 
+/// A full-screen program that draws what is typed.
+const DRAWER: &str = r#"exec </dev/tty >/dev/tty; stty -echo; printf '\033[?1049h'; read -r; while read -r line; do
+    case $line in end) break;; size) stty size;; *) printf "$line";; esac; done; printf '\033[?1049l'"#;
+
+/// The host draws its row in between, for which it would keep the cursor where the program has kept its own.
+#[test]
+fn a_program_gets_the_cursor_back_that_it_has_kept() {
+    let host = Host::with(CONSOLE);
+    let mut call = start(&host, DRAWER);
+    waits(&host, 1);
+    begins_to_answer(&host, 1);
+    types(&host, b"\n");
+    let row = |at: usize| {
+        let shown = Screen::of(host.console_text().as_bytes(), (120, 40)).text();
+        shown.lines().nth(at).unwrap_or_default().to_owned()
+    };
+    for (number, (save, restore)) in [("7", "8"), ("[s", "[u"), ("[?1048h", "[?1048l")].into_iter().enumerate() {
+        types(&host, format!("\\033[7;9H\\033{save}\\033[3;3Habc\\033[2Jdef{number}\n").as_bytes());
+        wait_until("the program has erased the screen", || row(2) == format!("     def{number}"));
+        wait_until("the host's row is there", || row(39).starts_with("▌ your keys go to #1 "));
+        types(&host, format!("\\033{restore}back{number}\n").as_bytes());
+        let is_back = || host.console_text().contains(&format!("back{number}"));
+        wait_until("the program goes on", is_back);
+        assert_eq!(row(6), format!("        back{number}"), "{save}");
+    }
+    types(&host, b"end\n");
+    ends(&mut call);
+}
+
 /// What a program draws, wherever it wants it, is above the row that says where the keys go.
 #[test]
 fn the_last_row_stays_the_hosts_behind_a_full_screen_program() {
     let host = Host::with(CONSOLE);
-    let mut call = start(
-        &host,
-        r#"exec </dev/tty >/dev/tty; stty -echo; printf '\033[?1049h'; read -r; while read -r line; do
-            case $line in end) break;; size) stty size;; *) printf "$line";; esac; done; printf '\033[?1049l'"#,
-    );
+    let mut call = start(&host, DRAWER);
     waits(&host, 1);
     begins_to_answer(&host, 1);
     let row = |text: &str, size: (u16, u16), at: u16| {

@@ -145,13 +145,19 @@ impl Screen {
             Some('(' | ')' | '#' | '%') => _ = rest.next(),
             Some('M') if self.row == self.region.0 => self.scroll_down(self.region.0, 1),
             Some('M') => self.row = self.row.saturating_sub(1),
-            Some('7') => self.saved = (self.row, self.col),
-            Some('8') => {
-                (self.row, self.col) = self.saved;
-                self.col = self.col.min(self.cols - usize::from(self.is_forgetful));
-            }
+            Some('7') => self.save(),
+            Some('8') => self.restore(),
             _ => {}
         }
+    }
+
+    fn save(&mut self) {
+        self.saved = (self.row, self.col);
+    }
+
+    fn restore(&mut self) {
+        (self.row, self.col) = self.saved;
+        self.col = self.col.min(self.cols - usize::from(self.is_forgetful));
     }
 
     fn sequence(&mut self, parameters: &str, last: char) {
@@ -188,6 +194,8 @@ impl Screen {
                 row.splice(col..col, std::iter::repeat_n(' ', count));
                 row.truncate(self.cols);
             }
+            's' => self.save(),
+            'u' => self.restore(),
             'X' => self.cells[self.row].iter_mut().skip(col).take(count).for_each(|cell| *cell = ' '),
             'r' => {
                 let region = (count - 1, second.unwrap_or(bottom + 1).clamp(1, bottom + 1) - 1);
@@ -217,6 +225,11 @@ impl Screen {
         }
         self.modes.retain(|(name, _)| name != mode);
         self.modes.insert((mode.to_owned(), last));
+        match (mode, last) {
+            ("1048", 'h') => self.save(),
+            ("1048", _) => self.restore(),
+            _ => {}
+        }
         if matches!(mode, "47" | "1047" | "1049") {
             let blank = vec![vec![' '; self.cols]; self.cells.len()];
             match (last, self.usual.take()) {
