@@ -271,7 +271,8 @@ fn the_list_fits_every_terminal_and_names_what_matters() {
         for args in [&["ps"][..], &["ps", "-v"]] {
             let lines = on_terminal(&host, args, columns);
             assert!(lines.iter().all(|line| line.chars().count() <= columns.into()), "{columns}: {lines:#?}");
-            assert!(lines.len() >= 4 && lines[1].contains("running") && lines.iter().any(|line| line.contains("left")));
+            let is_whole = lines.len() >= 4 && lines[1].contains("running");
+            assert!(is_whole && lines.iter().any(|line| line.contains("left")), "{columns}, {args:?}: {lines:#?}");
         }
     }
     let lines = on_terminal(&host, &["ps"], 120);
