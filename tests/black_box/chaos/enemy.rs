@@ -22,7 +22,7 @@ use crate::support::file_server::FileServer;
 use crate::support::frozen_disk::FrozenDisk;
 use crate::support::host::Host;
 use crate::support::lingering::lingering;
-use crate::support::waiting::PATIENCE;
+use crate::support::waiting::{self, PATIENCE};
 
 /// The command of a forged report.
 pub(crate) const FORGED: &str = "forged";
@@ -104,10 +104,13 @@ impl<'a> Enemy<'a> {
         let (lingers, far) = lingering();
         let mut stream = connect(self.host);
         let hello = Hello::OURS.encode();
-        let bytes = [b"x".as_slice(), b"\n", &hello][self.dice.below(3)];
-        _ = send(&stream, bytes, &[lingers.as_raw_fd()]);
-        drop(lingers);
-        _ = stream.write_all(&[0xff]);
+        let rest = [b"x".as_slice(), b"\n", &hello[1..]][self.dice.below(3)];
+        // Nothing of this is wrong yet, so the host keeps the descriptor until ours is closed. One that takes nothing leaves
+        // the last copy to us, and whoever closes it waits until the other end goes.
+        _ = send(&stream, &hello[..1], &[lingers.as_raw_fd()]);
+        let closing = std::thread::spawn(move || drop(lingers));
+        waiting::until_true(Duration::from_secs(1), || closing.is_finished());
+        _ = stream.write_all(&[rest, &[0xff]].concat());
         self.far.push(far);
         if self.dice.below(2) == 0 {
             self.unfinished.push(stream);
