@@ -112,6 +112,14 @@ pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     children
 }
 
+/// Whether the first child that a process made has ended and is not reaped. Not seen without
+/// `CONFIG_PROC_CHILDREN`.
+pub fn has_first_child_ended(pid: Pid) -> bool {
+    let list = first_bytes(Path::new(&format!("/proc/{pid}/task/{pid}/children")));
+    let first = list.split(|&byte| byte == b' ').next().and_then(|digits| number(std::str::from_utf8(digits).ok()?));
+    first.and_then(process).is_some_and(|child| child.is_zombie)
+}
+
 /// Whether one of the processes below a process, nearest first, has such a name. What may wait is not read (see
 /// [`looker`]), and no more files than this. Without `CONFIG_PROC_CHILDREN` none is found.
 pub fn has_below(root: Pid, reads_max: usize, is_wanted: impl Fn(&[u8]) -> bool) -> bool {

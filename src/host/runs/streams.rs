@@ -14,7 +14,7 @@ use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use crate::io::port::{Port, ReadOutcome};
 use crate::limits;
-use crate::sys;
+use crate::sys::{self, tree};
 
 impl Runs {
     /// Remembers an event of a stream's. Returns whether it calls for a visit.
@@ -122,7 +122,7 @@ impl Runs {
         while let Some(&(_, job, output)) = self.ended_outputs.front().filter(|(at, ..)| *at <= now) {
             self.ended_outputs.pop_front();
             let Some((run, link)) = self.get(job).and_then(|run| Some((run, run.guard.as_ref()?))) else { continue };
-            if spawn::wake_if_stopped(link.pid, link.control.fd()) {
+            if spawn::wake_if_stopped(link.pid, link.control.fd()) || tree::has_first_child_ended(link.pid) {
                 self.ended_outputs.push_back((now + limits::OUTPUT_ENDED_AFTER, job, output));
             } else if !spawn::has_left(link.control.fd()) {
                 run.peer.into_iter().for_each(|peer| peers.end_output(peer, output));
