@@ -122,7 +122,7 @@ fn callers_that_are_not_killed_get_what_the_real_shell_prints() {
             });
         }
         scope.spawn(|| chaos.sabotage());
-        scope.spawn(|| chaos.harass());
+        scope.spawn(|| chaos.harass(&host));
         scope.spawn(|| with_own_descriptors(|| Enemy::new(&chaos, &host).attack()));
         chaos.watch(time, time + 2 * PATIENCE);
     });

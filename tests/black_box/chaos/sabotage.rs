@@ -147,7 +147,7 @@ impl Chaos {
 
     /// Stops guards, whatever they are about to do, and leaves some of them to their host. The recorder is stopped for a
     /// moment and killed, unless `REXEC_CHAOS_RECORDER=0`. Nobody may feel this, and nothing may be missing in the journal.
-    pub(crate) fn harass(&self) {
+    pub(crate) fn harass(&self, host: &Host) {
         let mut dice = Dice::new(self.seed.wrapping_add(77));
         let mut left_stopped = Vec::new();
         let strikes_recorder = std::env::var_os("REXEC_CHAOS_RECORDER").is_none_or(|value| value != "0");
@@ -161,7 +161,7 @@ impl Chaos {
                         recorder.signal(Signal::SIGSTOP);
                         std::thread::sleep(Duration::from_millis(dice.below(500) as u64));
                     }
-                    recorder.signal(Signal::SIGKILL);
+                    host.kill_recorder(recorder);
                     self.counts.recorders.fetch_add(1, Relaxed);
                 }
             }
