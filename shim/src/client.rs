@@ -55,16 +55,6 @@ const DEATH_PATIENCE: Duration = Duration::from_millis(500);
 /// What counts as the end of an aborted command whose real end nobody tells.
 const ABORTED: Exit = Exit::Signal(Signal::TERM);
 
-/// Signals that go on to the command.
-pub(crate) const FORWARDED: SignalSet = bit(Signal::INT)
-    | bit(Signal::TERM)
-    | bit(Signal::HUP)
-    | bit(Signal::QUIT)
-    | bit(sys::USR1)
-    | bit(sys::USR2)
-    | bit(sys::TSTP)
-    | bit(sys::CONT);
-
 /// Signals that ask the command to end.
 const ENDING: SignalSet = bit(Signal::INT) | bit(Signal::TERM) | bit(Signal::HUP) | bit(Signal::QUIT);
 

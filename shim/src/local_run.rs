@@ -26,7 +26,6 @@ use rexec_sh::protocol::process::{Exit, Pid, Signal};
 use rexec_sh::protocol::report::witness_name;
 use rexec_sh::protocol::wire::CallerStream;
 
-use crate::WRITE_ERRORS;
 use crate::collect::{self, StandardStreams};
 use crate::inside;
 use crate::lifeline::Lifeline;
@@ -37,9 +36,8 @@ use crate::reporter::Reporter;
 use crate::sys::{self, FileKind, Forked, SignalSet, bit};
 use tree_end::TreeEnd;
 
-/// Signals that go on to the shell.
-const PASSED_ON: SignalSet =
-    bit(Signal::INT) | bit(Signal::TERM) | bit(Signal::HUP) | bit(Signal::QUIT) | bit(sys::USR1) | bit(sys::USR2);
+/// Signals of job control, which come for the whole group. They stop and continue this process itself.
+const SHARED: SignalSet = bit(sys::TSTP) | bit(sys::CONT);
 /// The size of the pipes in front of the caller's, bytes.
 const PIPE_BYTES: i32 = 256 << 10;
 /// How long a signal for a group may take from its first member to its last, milliseconds.
@@ -62,8 +60,8 @@ pub(crate) fn run(
     become_shell: impl FnOnce() -> Notice,
 ) {
     let Ok(plan) = plan(standard) else { return };
-    let forwarded = PASSED_ON & !sys::ignored_signals() | bit(sys::CHLD);
-    let inherited = sys::block_signals(forwarded | WRITE_ERRORS);
+    let forwarded = sys::PASSED_ON & !(SHARED | sys::ignored_signals()) | bit(sys::CHLD);
+    let inherited = sys::block_signals(forwarded | sys::WRITE_ERRORS);
     let Ok(signals) = sys::signal_descriptor(forwarded) else { return sys::restore_mask(inherited) };
     let was_childless = sys::heed_children();
     let me = sys::own_pid();

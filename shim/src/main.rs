@@ -36,14 +36,13 @@ use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, OWN_FAILURE};
 use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive, other_shell};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, ShimOptions, given};
-use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::run_changes::{FED_IF_PIPE, RunChanges, own_value};
 use rexec_sh::protocol::unseen::UnseenReason;
 use rexec_sh::protocol::wire::{
     Attributes, CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
 };
 
-use client::{Client, ClientEnd, FORWARDED, Held};
+use client::{Client, ClientEnd, Held};
 use collect::StandardStreams;
 use connect::NoHost;
 use controlling_terminal::ControllingTerminal;
@@ -60,9 +59,6 @@ const IN_FLIGHT_RETRIES_MAX: u32 = 250;
 
 /// How long to wait for the host to note a shell that runs without it, milliseconds.
 const TELL_PATIENCE_MS: i32 = 500;
-
-/// Signals by which a write could end this process. They are blocked, so that the write fails with an error instead.
-const WRITE_ERRORS: SignalSet = bit(Signal::PIPE) | bit(sys::XFSZ);
 
 /// One call of the shim as a shell.
 struct ShimCall<'a> {
@@ -332,8 +328,8 @@ impl SignalMask {
     /// Blocks the forwarded signals: those that the caller does not ignore, and SIGCONT, which acts even when ignored.
     fn block(ignored: SignalSet, has_window: bool) -> Self {
         let resized = if has_window { bit(sys::WINCH) } else { 0 };
-        let forwarded = FORWARDED & !ignored | bit(sys::CONT) | resized;
-        Self { inherited: sys::block_signals(forwarded | WRITE_ERRORS), forwarded }
+        let forwarded = sys::PASSED_ON & !ignored | bit(sys::CONT) | resized;
+        Self { inherited: sys::block_signals(forwarded | sys::WRITE_ERRORS), forwarded }
     }
 
     /// Lets pending signals have the effect that they would have had on the real shell.
@@ -360,7 +356,7 @@ fn send_request(
                 // Nothing runs yet, so a signal acts on this process as it would on the real shell.
                 signals.restore();
                 sys::pause(IN_FLIGHT_PAUSE_MS);
-                sys::block_signals(signals.forwarded | WRITE_ERRORS);
+                sys::block_signals(signals.forwarded | sys::WRITE_ERRORS);
             }
             Err(Errno::EPERM | Errno::EACCES) => {
                 signals.restore();

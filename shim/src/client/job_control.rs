@@ -103,7 +103,7 @@ impl Client {
         while let Some(signal) = sys::next_signal(&self.signals) {
             let is_attached = self.attached().is_some();
             match signal {
-                sys::WINCH => self.send_size(),
+                sys::WINCH if self.window.is_some() => self.send_size(),
                 sys::CONT if is_attached => {
                     self.listen_again();
                     self.resume();

@@ -1,13 +1,14 @@
 //! Signals: sets of them, the mask, and what they do to this process.
 
 use std::ffi::c_int;
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
 use nix::libc;
 use rexec_sh::protocol::process::{Exit, Signal};
 
-use super::{Result, exit, own, read};
+use super::{Result, exit, own, own_pid, read};
 
 /// A set of signals. Bit N−1 is signal N.
 pub(crate) type SignalSet = u64;
@@ -21,6 +22,14 @@ const ACTION_WORDS: usize = 16;
 /// One of the default disposition: zeros.
 const DEFAULT: [usize; ACTION_WORDS] = [libc::SIG_DFL; ACTION_WORDS];
 
+/// Signals by which a write could end this process. They are blocked, so that the write fails with an error instead.
+pub(crate) const WRITE_ERRORS: SignalSet = bit(Signal::PIPE) | bit(XFSZ);
+
+/// Signals that the command gets in this process's place: all that the real shell could have a trap for, but what tells of
+/// children and what a terminal sends to a background process. The C library keeps two for itself.
+pub(crate) const PASSED_ON: SignalSet =
+    !(bit(Signal::KILL) | bit(STOP) | bit(CHLD) | bit(TTIN) | bit(TTOU) | bit(Signal::new(32)) | bit(Signal::new(33)));
+
 /// SIGCHLD.
 pub(crate) const CHLD: Signal = named(libc::SIGCHLD);
 /// SIGCONT.
@@ -33,10 +42,6 @@ pub(crate) const TSTP: Signal = named(libc::SIGTSTP);
 pub(crate) const TTIN: Signal = named(libc::SIGTTIN);
 /// SIGTTOU.
 pub(crate) const TTOU: Signal = named(libc::SIGTTOU);
-/// SIGUSR1.
-pub(crate) const USR1: Signal = named(libc::SIGUSR1);
-/// SIGUSR2.
-pub(crate) const USR2: Signal = named(libc::SIGUSR2);
 /// SIGWINCH.
 pub(crate) const WINCH: Signal = named(libc::SIGWINCH);
 /// SIGXFSZ.
@@ -125,13 +130,19 @@ pub(crate) fn signal_descriptor(set: SignalSet) -> Result<OwnedFd> {
     own(unsafe { libc::syscall(libc::SYS_signalfd4, -1, &raw const set, SIGNAL_SET_BYTES, flags) })
 }
 
-/// The next pending signal.
+/// The next pending signal. One that a failed write of this process has raised is skipped.
 pub(crate) fn next_signal(descriptor: &OwnedFd) -> Option<Signal> {
-    let mut info = [0; size_of::<libc::signalfd_siginfo>()];
-    // The structure begins with the signal's number, 32 bits.
-    let read = read(descriptor.as_raw_fd(), &mut info).ok()?;
-    let number = u32::from_ne_bytes(*info[..read].first_chunk()?);
-    u8::try_from(number).ok().map(Signal::new)
+    loop {
+        let mut info = [0; size_of::<libc::signalfd_siginfo>()];
+        let read = read(descriptor.as_raw_fd(), &mut info).ok()?;
+        let word = |at: usize| info[..read].get(at..)?.first_chunk().copied().map(u32::from_ne_bytes);
+        let number = word(offset_of!(libc::signalfd_siginfo, ssi_signo))?;
+        let sender = word(offset_of!(libc::signalfd_siginfo, ssi_pid))?;
+        let signal = u8::try_from(number).ok().map(Signal::new)?;
+        if WRITE_ERRORS & bit(signal) == 0 || i32::try_from(sender) != Ok(own_pid().number()) {
+            return Some(signal);
+        }
+    }
 }
 
 /// Stops this process until SIGCONT.

@@ -7,7 +7,10 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use nix::sys::signal::Signal::{
+    SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, SIGKILL, SIGPIPE, SIGPROF, SIGPWR, SIGQUIT,
+    SIGSEGV, SIGSTKFLT, SIGSYS, SIGTERM, SIGTRAP, SIGURG, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
+};
 
 use crate::exec::rexec;
 use crate::support::call::{Calling, Outcome, Target};
@@ -117,6 +120,26 @@ fn signals_reach_the_command() {
         }
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn signals_that_shells_seldom_get_reach_the_command() {
+    let host = Host::start();
+    let signals = [
+        SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGIO, SIGPIPE, SIGPROF, SIGPWR, SIGSEGV, SIGSTKFLT, SIGSYS, SIGTRAP,
+        SIGURG, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
+    ];
+    for signal in signals {
+        let name = signal.as_str().trim_start_matches("SIG");
+        let trap = format!("trap 'echo got {name}; exit 7' {name}; echo ready; while :; do sleep 0.01; done");
+        let plain = "ulimit -c 0; echo ready; while :; do sleep 1000; done".to_owned();
+        let is_ignored = matches!(signal, SIGURG | SIGWINCH);
+        for script in [Some(trap), (!is_ignored).then_some(plain)].into_iter().flatten() {
+            let theirs = signalled(&host, &script, signal, Target::Real);
+            let ours = signalled(&host, &script, signal, Target::Shim(&host.socket()));
+            assert_eq!((theirs.code(), theirs.out()), (ours.code(), ours.out()), "{name}: {script}: {}", ours.err());
+        }
+    }
 }
 
 #[test]
