@@ -26,8 +26,9 @@ pub enum Unread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PipeNumber((u32, u32), u64);
 
-/// What there is to read: of a regular file what lies behind its offset, of a pipe or a socket what FIONREAD counts. A
-/// server of files is not asked (AT_STATX_DONT_SYNC), as it may not answer.
+/// What there is to read: of a regular file what lies behind its offset, of a socket what FIONREAD counts. A pipe is polled,
+/// because FIONREAD would wait for a writer that the kernel keeps within write(2). A server of files is not asked
+/// (AT_STATX_DONT_SYNC), as it may not answer.
 #[must_use]
 pub fn unread(fd: &OwnedFd) -> Unread {
     let Some(seen) = look(fd) else { return Unread::Nothing };
@@ -36,7 +37,13 @@ pub fn unread(fd: &OwnedFd) -> Unread {
             let offset = lseek(fd, 0, Whence::SeekCur).ok().and_then(|offset| u64::try_from(offset).ok());
             if offset.is_some_and(|offset| offset < seen.stx_size) { Unread::Something } else { Unread::Nothing }
         }
-        libc::S_IFIFO | libc::S_IFSOCK => {
+        libc::S_IFIFO => {
+            let mut waited = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut waited, PollTimeout::ZERO);
+            let has_bytes = waited[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN));
+            if has_bytes { Unread::Something } else { Unread::NothingYet }
+        }
+        libc::S_IFSOCK => {
             let mut bytes: libc::c_int = 0;
             // SAFETY: the kernel writes one int.
             let answer = unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
@@ -96,8 +103,10 @@ mod tests {
         assert_eq!(unread(&read_end), Unread::Something);
         drop(write_end);
         let mut text = String::new();
-        File::from(read_end).read_to_string(&mut text).unwrap();
+        let mut rest = File::from(read_end);
+        rest.read_to_string(&mut text).unwrap();
         assert_eq!(text, "answer");
+        assert_eq!(unread(&OwnedFd::from(rest)), Unread::NothingYet, "all is read, and no writer is left");
         let (near, mut far) = UnixStream::pair().unwrap();
         let near = OwnedFd::from(near);
         assert_eq!(unread(&near), Unread::NothingYet);
