@@ -9,8 +9,7 @@ use rexec_sh::protocol::direct::DirectCall;
 use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE};
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::options::{ShimOptions, given};
-use rexec_sh::protocol::run_changes::RunChanges;
+use rexec_sh::protocol::options::ShimOptions;
 
 use crate::collect::StandardStreams;
 use crate::lifeline::Lifeline;
@@ -45,15 +44,14 @@ fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'st
     };
     let words = [shell, c"-c", c"exec \"$@\"", shell].into_iter().chain(call.argv.iter().copied());
     let words: Vec<&CStr> = words.collect();
-    let changes = RunChanges(given(options.run_set));
     if choices.reports
         && let Reporting::Own(reporter) = report::begin(&shim_call, lacks_sockets, false)
     {
         let (entry, rules) = (reporter.entry(shim_call.options.socket), shim_call.rules());
         let env = report::environment(&rules, env, &entry);
-        local_run::run(*reporter, &standard, lifeline, || shell::become_shell(shell, &words, &env, None));
+        local_run::run(*reporter, &standard, lifeline, || shell::become_shell(shell, &words, &env));
     }
-    shell::become_shell(shell, &words, env, Some(changes))
+    shell::become_shell(shell, &words, &shim_call.rules().apply_in_place(env))
 }
 
 const NOT_HERE: Notice = Notice::fixed(

@@ -119,7 +119,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     let invocation = ShimCall { argv, env, options, kind, shell, direct: None };
     let inside = inside::judge(given(options.inside));
     if inside == Inside::Yes || report::is_in_reported_run(&options) {
-        return shell::become_shell(shell, argv, env, None);
+        return shell::become_shell(shell, argv, env);
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
     let mut standard = StandardStreams::inspect();
@@ -127,14 +127,14 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     let is_fed = given(options.fed) == b"1" || (pipe_decides && standard.has_piped_input());
     if !is_command(kind, arguments()) && !is_fed {
         if pipe_decides {
-            return shell::become_shell(shell, argv, &shell::without_agent(env), None);
+            return shell::become_shell(shell, argv, &shell::without_agent(env));
         }
         let is_interactive = standard.is_at_terminal() && is_interactive(arguments());
         if is_interactive && given(options.interactive) != b"1" {
             invocation.tell_host(encode_interactive);
         }
         if !is_interactive || given(options.interactive) != b"1" {
-            return shell::become_shell(shell, argv, env, None);
+            return shell::become_shell(shell, argv, env);
         }
     }
     let choices = match choices(&options) {
@@ -149,7 +149,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         // The host that refused the command shows it.
         Err(Attempt::Locally { lacks_sockets: false }) => (false, None),
         Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => (false, Some(UnseenReason::NoHost)),
-        Err(Attempt::Told) => return invocation.become_shell(env),
+        Err(Attempt::Told) => return invocation.become_shell(),
         Err(Attempt::Absent(notice) | Attempt::Failed(notice)) => return notice,
     };
     let reporting = match choices.reports {
@@ -266,18 +266,18 @@ impl<'a> ShimCall<'a> {
             Reporting::Own(reporter) => {
                 let (entry, rules) = (reporter.entry(self.options.socket), self.rules());
                 let env = report::environment(&rules, self.env, &entry);
-                let become_shell = || shell::become_shell(self.shell, self.argv, &env, None);
+                let become_shell = || shell::become_shell(self.shell, self.argv, &env);
                 local_run::run(*reporter, standard, lifeline, become_shell);
             }
             Reporting::Above => {}
             Reporting::Nobody => unseen.into_iter().for_each(|reason| unseen::leave(self, reason)),
         }
-        self.become_shell(self.env)
+        self.become_shell()
     }
 
     /// Becomes the real shell, in which the command runs. Returns only when that failed.
-    fn become_shell(&self, env: &[&CStr]) -> Notice {
-        shell::become_shell(self.shell, self.argv, env, Some(RunChanges(given(self.options.run_set))))
+    fn become_shell(&self) -> Notice {
+        shell::become_shell(self.shell, self.argv, &self.rules().apply_in_place(self.env))
     }
 
     /// Adds what the options and a direct call say.

@@ -6,11 +6,10 @@
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
-use rexec_sh::protocol::environment;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::run_changes::{self, RunChanges, Undone};
+use rexec_sh::protocol::run_changes;
 use rexec_sh::protocol::shell_places::{is_in, places};
 
 use crate::sys::{self, FileKind, FileStatus};
@@ -103,19 +102,6 @@ pub(crate) fn path_without_links(path: &[u8]) -> Option<CString> {
     CString::new([b"PATH=".as_slice(), &kept].concat()).ok()
 }
 
-/// An entry as the user has it. `path` takes the place of `PATH`.
-fn own_entry<'a>(entry: &'a CStr, changes: RunChanges<'_>, path: Option<&'a CStr>) -> Option<&'a CStr> {
-    match changes.undo(entry) {
-        Undone::Gone => None,
-        Undone::Own(own) => Some(own),
-        Undone::Same if environment::is_recipe(entry.to_bytes()) => None,
-        // A shim below would undo the changes again.
-        Undone::Same if entry.to_bytes().starts_with(b"REXEC_RUN_SET=") => None,
-        Undone::Same if entry.to_bytes().starts_with(b"PATH=") => path.or(Some(entry)),
-        Undone::Same => Some(entry),
-    }
-}
-
 /// The environment without what the preload has put there.
 pub(crate) fn without_agent<'e>(env: &[&'e CStr]) -> Vec<&'e CStr> {
     let put = || run_changes::AGENTS.into_iter().chain([run_changes::PRELOAD_FED, "REXEC_SHELL"]);
@@ -124,19 +110,7 @@ pub(crate) fn without_agent<'e>(env: &[&'e CStr]) -> Vec<&'e CStr> {
 }
 
 /// Becomes the real shell, with unchanged arguments. Returns only when that failed.
-///
-/// `changes` are there when the shell runs a command string: what `rexec run` has changed is then undone. A `BASH_ENV`
-/// that hands command strings to the shim is removed, because bash and the shim would execute each other forever.
-pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr], changes: Option<RunChanges<'_>>) -> Notice {
-    let (search, kept): (Option<CString>, Vec<&CStr>);
-    let env = match changes {
-        None => env,
-        Some(changes) => {
-            search = env.iter().find_map(|entry| path_without_links(entry.to_bytes().strip_prefix(b"PATH=")?));
-            kept = env.iter().filter_map(|entry| own_entry(entry, changes, search.as_deref())).collect();
-            &kept
-        }
-    };
+pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr]) -> Notice {
     let error = sys::execute(path, argv, env);
     let code = if error == nix::errno::Errno::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };
     Notice::without_hint(code, format_args!("{} cannot be executed: {}", path.to_string_lossy(), error.desc()))

@@ -12,7 +12,7 @@
 use std::ffi::{CStr, CString};
 
 use crate::protocol::mark::INSIDE;
-use crate::protocol::run_changes::{RunChanges, Undone};
+use crate::protocol::run_changes::{RunChanges, SET, Undone};
 
 /// Added for a command whose output is a terminal, unless its caller has set the name.
 pub const DEFAULTS: [&CStr; 7] = [
@@ -124,6 +124,22 @@ impl<'a> Rules<'a> {
 }
 
 impl Rules<'_> {
+    /// The environment of a command string that runs in its caller's place, because no host runs it. rexec's own variables
+    /// stay: a shim that it calls needs them.
+    #[must_use]
+    pub fn apply_in_place<'s>(&'s self, entries: &[&'s CStr]) -> Vec<&'s CStr> {
+        let applied = |entry: &&'s CStr| match self.changes.undo(entry) {
+            Undone::Gone => None,
+            Undone::Own(own) => Some(own),
+            Undone::Same if is_recipe(entry.to_bytes()) => None,
+            // A shim below would undo the changes again.
+            Undone::Same if name(entry.to_bytes()) == SET.as_bytes() => None,
+            Undone::Same if self.fate(entry.to_bytes()) == Fate::Shell => Some(&*self.shell),
+            Undone::Same => Some(self.path_for(entry)),
+        };
+        entries.iter().filter_map(applied).collect()
+    }
+
     /// The entry, or the one that takes its place if it is `PATH`.
     fn path_for<'s>(&'s self, entry: &'s CStr) -> &'s CStr {
         self.path.as_deref().filter(|_| entry.to_bytes().starts_with(b"PATH=")).unwrap_or(entry)
@@ -259,6 +275,37 @@ mod tests {
         ];
         let expected = [c"BASH_ENV=/mine.sh", c"PATH=/bin", c"PATHS=/x", c"CLAUDE_CODE_SHELL=/bin/zsh", INSIDE];
         assert_eq!(applied(&rules, &entries), expected.map(CStr::to_owned));
+    }
+
+    #[test]
+    fn a_command_that_runs_in_place_keeps_rexecs_variables_and_gets_the_real_shell() {
+        let path = Some(c"PATH=/bin".to_owned());
+        let rules = rules("SECRET").with_link(b"/y").undoing(RunChanges(b"SHLVL:ZDOTDIR"), path);
+        let entries = [
+            c"REXEC_SOCKET=/x",
+            c"REXEC_RUN_SET=SHLVL:ZDOTDIR",
+            c"SHLVL=1",
+            c"ZDOTDIR=/run/x/shells/rexec-zdotdir",
+            c"REXEC_OWN_ZDOTDIR=/mine",
+            c"BASH_ENV=/run/x/shells/rexec-env.sh",
+            c"PATH=/run/x/shells/bash-only:/bin",
+            c"SHELL=/y",
+            c"SHELL=/x/rexec-bash",
+            c"SHELL=/bin/zsh",
+            c"SECRET=1",
+            c"NO_VALUE",
+        ];
+        let expected = [
+            c"REXEC_SOCKET=/x",
+            c"ZDOTDIR=/mine",
+            c"PATH=/bin",
+            c"SHELL=/bin/bash",
+            c"SHELL=/bin/bash",
+            c"SHELL=/bin/zsh",
+            c"SECRET=1",
+            c"NO_VALUE",
+        ];
+        assert_eq!(rules.apply_in_place(&entries), expected);
     }
 
     #[test]
