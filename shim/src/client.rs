@@ -25,7 +25,7 @@ use rexec_sh::protocol::direct::DirectCall;
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::{Exit, Signal};
-use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, HEADER_BYTES, encode_abort};
+use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, FromShim, HEADER_BYTES};
 
 use crate::controlling_terminal::ControllingTerminal;
 use crate::lifeline::{Lifeline, have_lost_readers};
@@ -219,7 +219,7 @@ impl Client {
     fn abort(&mut self) {
         if self.aborting.is_none() {
             self.aborting = Some(Instant::now() + ABORT_PATIENCE);
-            encode_abort(&mut self.outgoing);
+            FromShim::Abort.encode(&mut self.outgoing);
         }
     }
 

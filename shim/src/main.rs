@@ -39,7 +39,7 @@ use rexec_sh::protocol::options::{Choices, ShimOptions, given};
 use rexec_sh::protocol::run_changes::{FED_IF_PIPE, RunChanges, own_value};
 use rexec_sh::protocol::unseen::UnseenReason;
 use rexec_sh::protocol::wire::{
-    Attributes, CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
+    Attributes, CallerStream, FromShim, Hello, INHERITED_MAX, OutputBudget, Rest, encode_left, encode_run,
 };
 
 use client::{Client, ClientEnd, Held};
@@ -131,7 +131,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         }
         let is_interactive = standard.is_at_terminal() && is_interactive(arguments());
         if is_interactive && given(options.interactive) != b"1" {
-            invocation.tell_host(encode_interactive);
+            invocation.tell_host(|whoami, words| FromShim::Interactive { whoami: Rest(whoami) }.encode(words));
         }
         if !is_interactive || given(options.interactive) != b"1" {
             return shell::become_shell(shell, argv, env);

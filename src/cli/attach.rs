@@ -280,7 +280,7 @@ impl Attachment {
                 HostSignal::Resize | HostSignal::Continued => {
                     self.keys.iter().for_each(Keys::retake);
                     if let Some(size) = pty::size(&io::stdout()).filter(|_| !self.is_watching) {
-                        self.tell(|out| wire::encode_size((size.rows, size.cols), out))?;
+                        self.tell(|out| wire::FromShim::Size((size.rows, size.cols)).encode(out))?;
                     }
                 }
             }
@@ -298,7 +298,9 @@ impl Attachment {
         let end = place_of_leaving(&typed, self.is_watching);
         typed.truncate(end.unwrap_or(typed.len()));
         if !typed.is_empty() && !self.is_watching {
-            self.tell(|out| typed.chunks(wire::KEYS_BYTES_MAX).for_each(|keys| wire::encode_keys(keys, out)))?;
+            self.tell(|out| {
+                typed.chunks(wire::KEYS_BYTES_MAX).for_each(|keys| wire::FromShim::Keys(keys).encode(out))
+            })?;
         }
         Ok(end.is_some())
     }

@@ -30,7 +30,7 @@ impl Attached {
                 Decoded::Incomplete => return Ok(None),
                 Decoded::Skip(taken) => (None, taken),
                 Decoded::Item(FromShim::Keys(keys), taken) => (Some(TerminalEvent::Keys(keys.to_vec())), taken),
-                Decoded::Item(FromShim::Size(rows, cols), taken) => (Some(TerminalEvent::Size(rows, cols)), taken),
+                Decoded::Item(FromShim::Size((rows, cols)), taken) => (Some(TerminalEvent::Size(rows, cols)), taken),
                 Decoded::Item(..) => return Err(not_valid("a frame that does not belong to rexec attach")),
             };
             inbox.drain(..taken);
@@ -46,9 +46,11 @@ impl Attached {
             Item::Entry(Entry::Output { bytes, .. }) => wire::encode_output(wire::CallerStream::Out, bytes, out),
             Item::Missed { bytes } => {
                 let note = format!("{} not shown, for lack of time", count::bytes(*bytes));
-                wire::encode_note(remark(note).as_bytes(), out);
+                wire::FromHost::Note(remark(note).as_bytes()).encode(out);
             }
-            Item::Entry(Entry::Closed { outcome: Outcome::Ended { exit, .. }, .. }) => wire::encode_exit(*exit, out),
+            Item::Entry(Entry::Closed { outcome: Outcome::Ended { exit, .. }, .. }) => {
+                wire::FromHost::Exit(*exit).encode(out)
+            }
             Item::Entry(Entry::Closed { .. }) => self.fail(&LOST, out),
             Item::Entry(_) => {}
         }
@@ -56,7 +58,7 @@ impl Attached {
 
     /// Writes the last message.
     pub fn fail(&self, notice: &Notice, out: &mut Vec<u8>) {
-        wire::encode_fail(notice.code, notice.to_string().as_bytes(), out);
+        wire::FromHost::Fail { code: notice.code, text: notice.to_string().as_bytes() }.encode(out);
     }
 }
 

@@ -111,7 +111,7 @@ impl Protocol {
     /// Confirms a signal for the command.
     pub fn hear_signal(&self, out: &mut Vec<u8>) {
         if let Self::Shim(_) = self {
-            wire::encode_heard(out);
+            wire::FromHost::Heard.encode(out);
         }
     }
 
@@ -141,7 +141,7 @@ impl Protocol {
     pub fn refuse(&mut self, notice: &Notice, out: &mut Vec<u8>) {
         match self {
             Self::Undecided(_) => {}
-            Self::Shim(_) => wire::encode_refuse(out),
+            Self::Shim(_) => wire::FromHost::Refuse.encode(out),
             Self::Jsonl(jsonl) => jsonl.fail(notice, out),
             Self::Rpc(rpc) => rpc.fail(notice, out),
             Self::Attached(attached) => attached.fail(notice, out),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rexec_sh::protocol::exit_code::{OWN_FAILURE, TIMED_OUT};
 use rexec_sh::protocol::notice::{Notice, remark};
-use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello};
+use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello, Rest, Short};
 
 use super::command::Command;
 use super::output_filter::{OutputFilter, ReceivedOutput};
@@ -101,12 +101,12 @@ impl Shim {
             (FromShim::Run(run), Expected::Run) if run.attributes.extras.are_the_hosts() => {
                 Err(violation("a RUN frame with fields that only the host sets"))
             }
-            (FromShim::Left { whoami, command }, Expected::Run) => {
+            (FromShim::Left { whoami: Short(whoami), command: Rest(command) }, Expected::Run) => {
                 self.expected = Expected::Control;
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                 Ok(PeerRequest::NoteLeft { whoami: text(whoami), command: text(command) })
             }
-            (FromShim::Interactive { whoami }, Expected::Run) => {
+            (FromShim::Interactive { whoami: Rest(whoami) }, Expected::Run) => {
                 self.expected = Expected::Control;
                 Ok(PeerRequest::NoteInteractive { whoami: String::from_utf8_lossy(whoami).into_owned() })
             }
@@ -121,7 +121,7 @@ impl Shim {
             (FromShim::Signal(signal), _) => Ok(PeerRequest::Signal(signal)),
             (FromShim::Abort, _) => Ok(PeerRequest::Abort),
             (FromShim::Keys(keys), _) => Ok(PeerRequest::Terminal(TerminalEvent::Keys(keys.to_vec()))),
-            (FromShim::Size(rows, cols), _) => Ok(PeerRequest::Terminal(TerminalEvent::Size(rows, cols))),
+            (FromShim::Size((rows, cols)), _) => Ok(PeerRequest::Terminal(TerminalEvent::Size(rows, cols))),
             (FromShim::Resume { foreground }, _) => Ok(PeerRequest::Terminal(TerminalEvent::Resume { foreground })),
             (FromShim::LetGo, _) => Ok(PeerRequest::HasLetGo),
             (FromShim::Hangup, _) => Ok(PeerRequest::Terminal(TerminalEvent::Hangup)),
@@ -174,18 +174,18 @@ impl Shim {
             Item::Entry(Entry::WantedInput { program, has_ended }) => {
                 let how = if *has_ended { "got end of file" } else { "nobody answered, and it waits on" };
                 let note = format_args!("command asked for terminal input ({program}); {how}");
-                wire::encode_note(remark(note).as_bytes(), out);
+                wire::FromHost::Note(remark(note).as_bytes()).encode(out);
             }
             Item::Entry(Entry::Waits(waiting)) => {
                 if !std::mem::replace(&mut self.has_told_wait, true) {
                     let note = format_args!("waits for input at the console ({})", waiting.program);
-                    wire::encode_note(remark(note).as_bytes(), out);
+                    wire::FromHost::Note(remark(note).as_bytes()).encode(out);
                 }
             }
-            Item::Entry(Entry::FilterLeft) => wire::encode_note(remark(FILTER_LEFT).as_bytes(), out),
+            Item::Entry(Entry::FilterLeft) => wire::FromHost::Note(remark(FILTER_LEFT).as_bytes()).encode(out),
             Item::Entry(Entry::PortHeld(held)) if self.is_agents => {
                 let held = holder_line(held.port, held.run, &held.whoami, &held.process);
-                wire::encode_note(remark(held).as_bytes(), out);
+                wire::FromHost::Note(remark(held).as_bytes()).encode(out);
             }
             Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
             Item::Entry(
@@ -212,12 +212,16 @@ impl Shim {
         if withheld > 0 {
             let note = count::counted(withheld, "byte, which is", "bytes, which are");
             let note = format_args!("a full-screen program drew {note} not kept");
-            wire::encode_note(remark(note).as_bytes(), out);
+            wire::FromHost::Note(remark(note).as_bytes()).encode(out);
         }
         match outcome {
-            Outcome::Ended { stopped: Some(Reason::TimedOut), .. } => wire::encode_exit(Exit::Code(TIMED_OUT), out),
-            Outcome::Ended { exit: Exit::Code(code), .. } => wire::encode_exit(Exit::Code(*code), out),
-            Outcome::Ended { exit: Exit::Signal(signal), .. } => wire::encode_exit(Exit::Signal(*signal), out),
+            Outcome::Ended { stopped: Some(Reason::TimedOut), .. } => {
+                wire::FromHost::Exit(Exit::Code(TIMED_OUT)).encode(out)
+            }
+            Outcome::Ended { exit: Exit::Code(code), .. } => wire::FromHost::Exit(Exit::Code(*code)).encode(out),
+            Outcome::Ended { exit: Exit::Signal(signal), .. } => {
+                wire::FromHost::Exit(Exit::Signal(*signal)).encode(out)
+            }
             Outcome::NotStarted(why) => encode_notice(&why.as_ref().into(), out),
             Outcome::NeverRun(reason) => encode_notice(&never_run(*reason), out),
             Outcome::Lost { .. } | Outcome::Unseen => encode_notice(&LOST, out),
@@ -234,7 +238,7 @@ impl Shim {
 }
 
 fn encode_notice(notice: &Notice, out: &mut Vec<u8>) {
-    wire::encode_fail(notice.code, notice.to_string().as_bytes(), out);
+    wire::FromHost::Fail { code: notice.code, text: notice.to_string().as_bytes() }.encode(out);
 }
 
 fn violation(problem: impl Display) -> Notice {
@@ -285,7 +289,7 @@ mod tests {
             "the peer does not speak the rexec protocol"
         );
         let mut inbox = Hello::OURS.encode().to_vec();
-        wire::encode_abort(&mut inbox);
+        wire::FromShim::Abort.encode(&mut inbox);
         assert!(shim.take(&mut inbox, &mut out).is_err());
         assert!(shim.has_said_hello() && !shim.has_asked());
     }
@@ -308,7 +312,7 @@ mod tests {
         shim.accept(&Item::Entry(&end), now, &mut out);
         let mut expected = Vec::new();
         wire::encode_output(wire::CallerStream::Out, b"red", &mut expected);
-        wire::encode_exit(Exit::Signal(Signal::TERM), &mut expected);
+        wire::FromHost::Exit(Exit::Signal(Signal::TERM)).encode(&mut expected);
         assert_eq!(out, expected);
     }
     /// On pipes the caller may have put both into one file, where their order shows.

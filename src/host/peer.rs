@@ -356,7 +356,7 @@ impl Peer {
     /// may let go of before that begins.
     pub(super) fn accept(&mut self) {
         if self.lets_go() {
-            wire::encode_accepted(self.out.buffer());
+            wire::FromHost::Accepted.encode(self.out.buffer());
             // One that is gone is noticed by its event.
             self.send();
         }

@@ -340,12 +340,12 @@ impl Peers {
 
     /// A run whose terminal its caller's shim relays has begun: the shim may attach.
     pub(super) fn attach_terminal(&mut self, id: PeerId) {
-        self.tell(id, wire::encode_attach);
+        self.tell(id, |out| wire::FromHost::Attach.encode(out));
     }
 
     /// So many bytes of keys have reached the run's terminal.
     pub(super) fn on_keys_taken(&mut self, id: PeerId, bytes: u32) {
-        self.tell(id, |out| wire::encode_taken(bytes, out));
+        self.tell(id, |out| wire::FromHost::Taken(bytes).encode(out));
     }
 
     /// Tells a shim something, after the output that came before.
@@ -369,7 +369,7 @@ impl Peers {
 
     /// Gives the caller's terminal these modes at the end. Returns `false` when the peer is gone.
     pub(super) fn give_modes(&mut self, id: PeerId, modes: TerminalModes) -> bool {
-        self.tell(id, |out| wire::encode_modes(modes, out));
+        self.tell(id, |out| wire::FromHost::Modes(modes).encode(out));
         self.all.contains_key(&id)
     }
 

@@ -125,9 +125,9 @@ impl RelayEvent {
     /// Appends the frame for the shim.
     pub(super) fn encode(self, out: &mut Vec<u8>) {
         match self {
-            Self::Stopped(signal) => wire::encode_stopped(signal, out),
-            Self::TerminalReturned => wire::encode_return(out),
-            Self::OutputEnded(stream) => wire::encode_output_ended(stream, out),
+            Self::Stopped(signal) => wire::FromHost::Stopped(signal).encode(out),
+            Self::TerminalReturned => wire::FromHost::Return.encode(out),
+            Self::OutputEnded(stream) => wire::FromHost::OutputEnded(stream).encode(out),
         }
     }
 }

@@ -361,7 +361,7 @@ fn a_request_that_is_taken_back_at_once_is_not_run() {
     let mut stream = Hello::OURS.encode().to_vec();
     let argv = [c"sh", c"-c", &script].into_iter();
     wire::encode_run(&attributes, (b"test", c"/bin/sh"), argv, std::iter::empty(), &mut stream).expect("it is short");
-    wire::encode_abort(&mut stream);
+    wire::FromShim::Abort.encode(&mut stream);
     for _ in 0..50 {
         let mut socket = UnixStream::connect(host.socket()).expect("a host");
         let here = crate::support::call::dir(host.home.path());

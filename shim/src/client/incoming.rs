@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE};
 use rexec_sh::protocol::notice::{Notice, without_prefix};
-use rexec_sh::protocol::wire::{CallerStream, Decoded, FromHost, Hello, WireError, encode_closed};
+use rexec_sh::protocol::wire::{CallerStream, Decoded, FromHost, FromShim, Hello, WireError};
 
 use super::{ABORTED, Client, ClientEnd, index};
 use crate::notice;
@@ -156,7 +156,7 @@ impl Client {
         let output = &mut self.outputs[index(stream)];
         if !output.is_closed() {
             output.close();
-            encode_closed(stream, &mut self.outgoing);
+            FromShim::Closed(stream).encode(&mut self.outgoing);
         }
         self.abort_if_left();
     }

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use rexec_sh::protocol::process::{Exit, Pid, Signal};
-use rexec_sh::protocol::wire::{TerminalModes, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
+use rexec_sh::protocol::wire::{FromShim, TerminalModes};
 
 use super::{ABORTED, Client, ClientEnd, DEATH_PATIENCE, ENDING, SIGNAL_PATIENCE};
 use crate::controlling_terminal::{ControllingTerminal, KeyInput};
@@ -87,15 +87,15 @@ impl Client {
     pub(super) fn on_keys(&mut self) {
         let Some(terminal) = &mut self.terminal else { return };
         match terminal.read() {
-            KeyInput::Keys(keys) => encode_keys(keys, &mut self.outgoing),
+            KeyInput::Keys(keys) => FromShim::Keys(keys).encode(&mut self.outgoing),
             KeyInput::Nothing => {}
-            KeyInput::End => encode_hangup(&mut self.outgoing),
+            KeyInput::End => FromShim::Hangup.encode(&mut self.outgoing),
         }
     }
 
     fn send_size(&mut self) {
         if let Some(size) = self.window.and_then(sys::window_size) {
-            encode_size(size, &mut self.outgoing);
+            FromShim::Size(size).encode(&mut self.outgoing);
         }
     }
 
@@ -109,11 +109,11 @@ impl Client {
                     self.resume();
                 }
                 sys::CONT => {
-                    encode_signal(signal, &mut self.outgoing);
+                    FromShim::Signal(signal).encode(&mut self.outgoing);
                     self.listen_again();
                 }
                 sys::TSTP => {
-                    encode_signal(signal, &mut self.outgoing);
+                    FromShim::Signal(signal).encode(&mut self.outgoing);
                     if is_attached {
                         // The host reports when the command has stopped.
                         self.has_passed_stop = true;
@@ -155,7 +155,7 @@ impl Client {
         if self.is_plain && ENDING & bit(signal) != 0 {
             return self.abort();
         }
-        encode_signal(signal, &mut self.outgoing);
+        FromShim::Signal(signal).encode(&mut self.outgoing);
         self.came |= bit(signal);
         if ENDING & bit(signal) != 0 {
             self.unheard.get_or_insert((Instant::now() + SIGNAL_PATIENCE, signal));
@@ -200,6 +200,6 @@ impl Client {
         let Some(terminal) = self.attached() else { return };
         let foreground = terminal.take();
         self.send_size();
-        encode_resume(foreground, &mut self.outgoing);
+        FromShim::Resume { foreground: foreground }.encode(&mut self.outgoing);
     }
 }

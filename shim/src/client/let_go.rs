@@ -7,7 +7,7 @@
 use std::os::fd::{OwnedFd, RawFd};
 
 use nix::libc;
-use rexec_sh::protocol::wire::encode_let_go;
+use rexec_sh::protocol::wire::FromShim;
 
 use super::Client;
 use crate::controlling_terminal::ControllingTerminal;
@@ -33,6 +33,6 @@ impl Client {
         if has_stdin && !self.terminal.as_ref().is_some_and(is_terminal) {
             sys::let_go(libc::STDIN_FILENO);
         }
-        encode_let_go(&mut self.outgoing);
+        FromShim::LetGo.encode(&mut self.outgoing);
     }
 }

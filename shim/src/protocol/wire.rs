@@ -19,6 +19,7 @@ mod fields;
 mod frame;
 mod modes;
 mod run;
+mod table;
 
 use std::fmt;
 
@@ -28,6 +29,7 @@ pub use fields::Strings;
 pub use frame::*;
 pub use modes::{MODE_CHARACTERS, TerminalModes};
 pub use run::{AtStart, RunRequest, add_cgroups, add_variable, encode_run};
+pub use table::{Field, Message, Rest, Short};
 
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
 pub const MAGIC: [u8; 4] = *b"RXEC";

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::host::{Place, frames, outcome};
 use nix::fcntl::{Flock, FlockArg};
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::wire::encode_exit;
+use rexec_sh::protocol::wire::FromHost;
 
 /// Words by which agents tell that a sandbox denied a command, and then offer to leave it.
 const AVOIDED: [&str; 5] = ["sandbox", "permission", "permitted", "denied", "seccomp"];
@@ -140,7 +140,7 @@ fn a_host_that_holds_its_lock_is_waited_for() {
     // Somebody listens while the shim waits. On a busy machine that may come too late, so one success is enough.
     let is_served = (0..50).any(|_| {
         let mut child = place.bash("true").spawn().unwrap();
-        let host = place.answering(frames(|out| encode_exit(Exit::Code(4), out)));
+        let host = place.answering(frames(|out| FromHost::Exit(Exit::Code(4)).encode(out)));
         let code = child.wait().unwrap().code();
         if code != Some(4) {
             // The host that came too late serves another one.

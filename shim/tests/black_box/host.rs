@@ -211,7 +211,7 @@ impl Peer {
                 Decoded::Item(FromShim::Abort, taken) => (Said::Abort, taken),
                 Decoded::Item(FromShim::Closed(stream), taken) => (Said::Closed(stream), taken),
                 Decoded::Item(FromShim::Keys(keys), taken) => (Said::Keys(keys.to_vec()), taken),
-                Decoded::Item(FromShim::Size(rows, cols), taken) => (Said::Size(rows, cols), taken),
+                Decoded::Item(FromShim::Size((rows, cols)), taken) => (Said::Size(rows, cols), taken),
                 Decoded::Item(FromShim::Resume { foreground }, taken) => (Said::Resume(foreground), taken),
                 Decoded::Item(FromShim::Hangup, taken) => (Said::Hangup, taken),
                 Decoded::Item(FromShim::LetGo, taken) => (Said::LetGo, taken),

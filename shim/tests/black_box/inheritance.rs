@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use crate::host::{CLOSE_OTHERS, Place, Request, frames, outcome};
 use rexec_sh::protocol::choice::{Sanitize, Tty};
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::wire::encode_exit;
+use rexec_sh::protocol::wire::FromHost;
 
 fn ok() -> Vec<u8> {
-    frames(|out| encode_exit(Exit::Code(0), out))
+    frames(|out| FromHost::Exit(Exit::Code(0)).encode(out))
 }
 
 /// What the host gets when a real shell has run this and becomes the shim.

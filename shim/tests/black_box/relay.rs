@@ -12,13 +12,13 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rexec_sh::protocol::process::{self, Exit};
-use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, encode_accepted, encode_exit, encode_output};
+use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, FromHost, encode_output};
 
 /// More than any pipe or socket between shim and reader holds.
 const PLENTY: usize = 5_000_000;
 
 fn exit(code: u8) -> Vec<u8> {
-    frames(|out| encode_exit(Exit::Code(code), out))
+    frames(|out| FromHost::Exit(Exit::Code(code)).encode(out))
 }
 
 fn output(stream: CallerStream, bytes: &[u8]) -> Vec<u8> {
@@ -49,7 +49,7 @@ fn signals_go_to_the_command_and_the_shim_waits_for_its_end() {
         peer.request();
         ready.send(()).unwrap();
         let heard: Vec<_> = (0..6).map(|_| peer.hear()).collect();
-        peer.say(&frames(|out| encode_exit(Exit::Signal(process::Signal::TERM), out)));
+        peer.say(&frames(|out| FromHost::Exit(Exit::Signal(process::Signal::TERM)).encode(out)));
         heard
     });
     let mut child = place.bash("x").spawn().unwrap();
@@ -182,7 +182,7 @@ fn a_death_is_found_behind_much_output_that_nobody_reads() {
         peer.say(&output(CallerStream::Out, &noise(FRAME_BYTES_MAX)));
         let heard = peer.hear();
         peer.say(&output(CallerStream::Out, &noise(BYTES)));
-        peer.say(&frames(|out| encode_exit(Exit::Signal(process::Signal::TERM), out)));
+        peer.say(&frames(|out| FromHost::Exit(Exit::Signal(process::Signal::TERM)).encode(out)));
         heard
     });
     let mut child = place.bash("x").stdout(Stdio::piped()).spawn().unwrap();
@@ -386,7 +386,7 @@ fn what_the_command_may_let_go_of_is_let_go_of_once_the_host_accepts_it() {
     let (let_go, go_on) = mpsc::channel::<()>();
     let host = place.host(move |mut peer| {
         peer.request();
-        peer.say(&frames(encode_accepted));
+        peer.say(&frames(|out| FromHost::Accepted.encode(out)));
         tell.send(peer.hear()).unwrap();
         go_on.recv().unwrap();
         peer.say(&exit(0));

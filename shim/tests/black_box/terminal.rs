@@ -10,7 +10,7 @@ use crate::host::{Place, frames};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::wire::{CallerStream, encode_exit, encode_output};
+use rexec_sh::protocol::wire::{CallerStream, FromHost, encode_output};
 
 /// More than a terminal's buffer holds.
 const PLENTY: usize = 200_000;
@@ -32,7 +32,7 @@ fn terminal() -> (PtyMaster, OwnedFd) {
 #[test]
 fn a_terminal_on_stdin_travels_as_it_is() {
     let (place, (_master, slave)) = (Place::new(), terminal());
-    let host = place.answering(frames(|out| encode_exit(Exit::Code(6), out)));
+    let host = place.answering(frames(|out| FromHost::Exit(Exit::Code(6)).encode(out)));
     let kept = slave.try_clone().unwrap();
     let modes = || nix::sys::termios::tcgetattr(&kept).unwrap();
     let before = modes();
@@ -47,7 +47,7 @@ fn a_terminal_on_stdout_travels_with_its_size_and_gets_all_output() {
     let (place, (master, slave)) = (Place::new(), terminal());
     let host = place.answering(frames(|out| {
         encode_output(CallerStream::Out, &[b'x'; PLENTY], out);
-        encode_exit(Exit::Code(6), out);
+        FromHost::Exit(Exit::Code(6)).encode(out);
     }));
     let kept = slave.try_clone().unwrap();
     let flags = || fcntl(kept.as_fd(), FcntlArg::F_GETFL).unwrap();

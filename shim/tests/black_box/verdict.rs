@@ -5,14 +5,12 @@ use std::os::unix::process::ExitStatusExt;
 use crate::host::{Place, Said, frames, outcome, wait_for};
 use nix::sys::signal::Signal;
 use rexec_sh::protocol::process::{self, Exit};
-use rexec_sh::protocol::wire::{
-    CallerStream, Hello, encode_exit, encode_fail, encode_note, encode_output, encode_refuse,
-};
+use rexec_sh::protocol::wire::{CallerStream, FromHost, Hello, encode_output};
 
 /// The exit code and the signal that the caller is told.
 fn ends(exit: Exit) -> (Option<i32>, Option<i32>) {
     let place = Place::new();
-    let host = place.answering(frames(|out| encode_exit(exit, out)));
+    let host = place.answering(frames(|out| FromHost::Exit(exit).encode(out)));
     let status = place.bash("true").status().unwrap();
     host.join().unwrap();
     assert!(!status.core_dumped());
@@ -36,10 +34,10 @@ fn output_arrives_on_its_stream_and_in_order_before_the_exit() {
         encode_output(CallerStream::Out, b"one ", out);
         encode_output(CallerStream::Err, b"two ", out);
         encode_output(CallerStream::Out, b"three ", out);
-        encode_note(b"rexec: a note without its newline", out);
-        encode_note(b"rexec: a note with it\n", out);
+        FromHost::Note(b"rexec: a note without its newline").encode(out);
+        FromHost::Note(b"rexec: a note with it\n").encode(out);
         encode_output(CallerStream::Err, b"four", out);
-        encode_exit(Exit::Code(3), out);
+        FromHost::Exit(Exit::Code(3)).encode(out);
     }));
     let merged = place.real_shell("exec \"$0\" -c x 2>&1").output().unwrap();
     let expected = "one two three rexec: a note without its newline\nrexec: a note with it\nfour";
@@ -50,7 +48,8 @@ fn output_arrives_on_its_stream_and_in_order_before_the_exit() {
 #[test]
 fn a_failure_is_told_on_stderr_with_its_code() {
     let place = Place::new();
-    let host = place.answering(frames(|out| encode_fail(126, b"rexec: /bin/bash: too long", out)));
+    let host =
+        place.answering(frames(|out| FromHost::Fail { code: 126, text: b"rexec: /bin/bash: too long" }.encode(out)));
     let output = place.bash("true").output().unwrap();
     assert_eq!(outcome(&output), (Some(126), String::new(), "rexec: /bin/bash: too long\n".into()));
     host.join().unwrap();
@@ -59,7 +58,7 @@ fn a_failure_is_told_on_stderr_with_its_code() {
 #[test]
 fn a_refusal_is_the_real_shell_and_silent() {
     let place = Place::new();
-    let host = place.answering(frames(encode_refuse));
+    let host = place.answering(frames(|out| FromHost::Refuse.encode(out)));
     let script = "exec \"$0\" -c 'echo $1; grep -E \"Sig(Blk|Ign|Pnd)\" /proc/self/status; exit 7' name one";
     let shim = place.real_shell(&format!("trap '' USR1; {script}")).output().unwrap();
     let real = place.real_shell(&format!("trap '' USR1; set -- /bin/bash; {}", script.replace("$0", "$1")));
@@ -79,7 +78,7 @@ fn a_signal_before_a_refusal_ends_what_the_refusal_starts() {
         let host = place.host(move |mut peer| {
             peer.request();
             let said = if ignored { sent.recv().ok().and(None) } else { peer.hear() };
-            peer.say(&frames(encode_refuse));
+            peer.say(&frames(|out| FromHost::Refuse.encode(out)));
             peer.drain();
             said
         });
@@ -189,7 +188,7 @@ fn a_frame_that_cannot_be_understood_ends_the_run() {
 fn a_frame_that_may_be_skipped_is() {
     let place = Place::new();
     let mut bytes = vec![0x90, 3, 0, 0, 0, 1, 2, 3];
-    encode_exit(Exit::Code(6), &mut bytes);
+    FromHost::Exit(Exit::Code(6)).encode(&mut bytes);
     let host = place.answering(bytes);
     assert_eq!(outcome(&place.bash("true").output().unwrap()), (Some(6), String::new(), String::new()));
     host.join().unwrap();

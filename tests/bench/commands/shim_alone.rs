@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::wire::{Decoded, FromShim, HELLO_BYTES, Hello, encode_exit};
+use rexec_sh::protocol::wire::{Decoded, FromHost, FromShim, HELLO_BYTES, Hello};
 
 use crate::Bench;
 use crate::shell::{Shell, nowhere};
@@ -84,7 +84,7 @@ fn answer(mut peer: UnixStream) -> io::Result<()> {
             Ok(Decoded::Incomplete) => {}
             Ok(Decoded::Item(FromShim::Run(_), _)) => {
                 let mut reply = Vec::new();
-                encode_exit(Exit::Code(0), &mut reply);
+                FromHost::Exit(Exit::Code(0)).encode(&mut reply);
                 return peer.write_all(&reply);
             }
             other => return Err(Error::other(format!("not a RUN: {other:?}"))),

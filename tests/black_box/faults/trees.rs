@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rexec_host::limits::LET_GO_PATIENCE;
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::wire::{CallerStream, encode_exit, encode_let_go, encode_output};
+use rexec_sh::protocol::wire::{CallerStream, FromHost, FromShim, encode_output};
 use serde_json::json;
 
 use super::peers::{connect, request, send};
@@ -229,14 +229,14 @@ fn is_begun_again(host: &Host, ran: &Path) -> bool {
     let is_in_time = sent.elapsed() < LET_GO_PATIENCE;
     assert!(waiting::until_true(PATIENCE, || !guard.is_alive()));
     let mut let_go = Vec::new();
-    encode_let_go(&mut let_go);
+    FromShim::LetGo.encode(&mut let_go);
     _ = stream.write_all(&let_go);
     let mut told = Vec::new();
     stream.read_to_end(&mut told).expect("an answer");
     if is_in_time {
         let (mut done, mut exit) = (Vec::new(), Vec::new());
         encode_output(CallerStream::Out, b"done\n", &mut done);
-        encode_exit(Exit::Code(0), &mut exit);
+        FromHost::Exit(Exit::Code(0)).encode(&mut exit);
         let has = |frame: &[u8]| told.windows(frame.len()).any(|bytes| bytes == frame);
         assert!(has(&done) && told.ends_with(&exit), "{}", told.escape_ascii());
         assert_eq!(fs::read_to_string(ran).expect("it ran"), "once\n");

@@ -36,7 +36,7 @@ fn flood(dice: &mut Dice) -> (Vec<u8>, usize) {
                 stream.extend(dice.bytes(length, 0, 255));
             }
             stream.extend(run_frame(dice));
-            wire::encode_signal(Signal::TERM, &mut stream);
+            wire::FromShim::Signal(Signal::TERM).encode(&mut stream);
             (stream, count + 3)
         }
     }

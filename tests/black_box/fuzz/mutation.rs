@@ -68,10 +68,11 @@ pub(crate) fn shim_stream(dice: &mut Dice) -> Vec<u8> {
     stream.extend(run_frame(dice));
     for _ in 0..dice.below(6) {
         match dice.below(4) {
-            0 => wire::encode_signal(Signal::new(1 + u8::try_from(dice.below(64)).expect("small")), &mut stream),
-            1 => wire::encode_closed([CallerStream::Out, CallerStream::Err][dice.below(2)], &mut stream),
+            0 => wire::FromShim::Signal(Signal::new(1 + u8::try_from(dice.below(64)).expect("small")))
+                .encode(&mut stream),
+            1 => wire::FromShim::Closed([CallerStream::Out, CallerStream::Err][dice.below(2)]).encode(&mut stream),
             2 => stream.extend_from_slice(&[0x80, 0, 0, 0, 0]),
-            _ => wire::encode_abort(&mut stream),
+            _ => wire::FromShim::Abort.encode(&mut stream),
         }
     }
     stream
@@ -86,16 +87,16 @@ pub(crate) fn host_stream(dice: &mut Dice) -> Vec<u8> {
         match dice.below(5) {
             0 | 1 => wire::encode_output(CallerStream::Out, &bytes, &mut stream),
             2 => wire::encode_output(CallerStream::Err, &bytes, &mut stream),
-            3 => wire::encode_note(b"rexec: a note\n", &mut stream),
-            4 => wire::encode_heard(&mut stream),
+            3 => wire::FromHost::Note(b"rexec: a note\n").encode(&mut stream),
+            4 => wire::FromHost::Heard.encode(&mut stream),
             _ => stream.extend_from_slice(&[0xff, 1, 0, 0, 0, 7]),
         }
     }
     match dice.below(4) {
-        0 => wire::encode_fail(125, b"rexec: why\nhint: so\n", &mut stream),
-        1 => wire::encode_refuse(&mut stream),
-        2 => wire::encode_exit(Exit::Signal(Signal::TERM), &mut stream),
-        _ => wire::encode_exit(Exit::Code(3), &mut stream),
+        0 => wire::FromHost::Fail { code: 125, text: b"rexec: why\nhint: so\n" }.encode(&mut stream),
+        1 => wire::FromHost::Refuse.encode(&mut stream),
+        2 => wire::FromHost::Exit(Exit::Signal(Signal::TERM)).encode(&mut stream),
+        _ => wire::FromHost::Exit(Exit::Code(3)).encode(&mut stream),
     }
     stream
 }

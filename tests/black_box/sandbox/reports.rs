@@ -258,8 +258,7 @@ fn who_wants_no_reports_gets_none() {
     assert_eq!(caged(&silent, "echo too").run(Target::Real).out(), "too\n");
     assert_eq!([&host, &silent].map(|host| host.journal().of_type("start").count()), [0, 0]);
     let link = format!("SHELL={}", programs::shims().join("bash").display());
-    let [reported, unseen] =
-        [&host, &silent].map(|host| caged(host, "echo $SHELL").env(&link).run(Target::Real).out());
+    let [reported, unseen] = [&host, &silent].map(|host| caged(host, "echo $SHELL").env(&link).run(Target::Real).out());
     assert_eq!(unseen, reported, "SHELL is the real shell in both");
 }
 

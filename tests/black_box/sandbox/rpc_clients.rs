@@ -1,6 +1,6 @@
 //! A program in a sandbox that speaks JSON-RPC: it gets one error, and nothing of it runs.
 
-use rexec_sh::protocol::wire::{Hello, encode_interactive, encode_left};
+use rexec_sh::protocol::wire::{FromShim, Hello, Rest, encode_left};
 
 use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR, Setup};
@@ -97,7 +97,7 @@ fn what_a_sandboxed_caller_says_of_shells_without_this_host_is_its_own_word() {
     let host = Host::with(MIRROR);
     let (mut left, mut shell) = (Hello::OURS.encode().to_vec(), Hello::OURS.encode().to_vec());
     encode_left(b"Claude Code", [c"rm", c"-rf"].into_iter(), &mut left);
-    encode_interactive(b"Claude Code", &mut shell);
+    FromShim::Interactive { whoami: Rest(b"Claude Code") }.encode(&mut shell);
     let tell = |words: &[u8], times: &str| {
         let hex: String = words.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut command = programs::command("setpriv");
@@ -113,7 +113,7 @@ fn what_a_sandboxed_caller_says_of_shells_without_this_host_is_its_own_word() {
     let mut left = Hello::OURS.encode().to_vec();
     let mut shell = Hello::OURS.encode().to_vec();
     encode_left("evil\x1b]0;X\x07\n▌\u{9b}".as_bytes(), [c"touch", c"\x1b[2J\n#9 x\xc2\x9b"].into_iter(), &mut left);
-    encode_interactive("evil\x1b]0;X\x07\n▌\u{202e}".as_bytes(), &mut shell);
+    FromShim::Interactive { whoami: Rest("evil\x1b]0;X\x07\n▌\u{202e}".as_bytes()) }.encode(&mut shell);
     tell(&left, "1");
     tell(&shell, "1");
     assert!(has("says: evil__0_X___") && has("interactive shell of evil__0_X___"), "{}", host.console_text());

@@ -1,6 +1,7 @@
 //! The modes of a terminal, as a MODES frame carries them.
 
 use super::WireError;
+use super::table::Field;
 
 /// The modes of a terminal (termios(3)) that a command can leave behind. Speed and character size are the line's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,22 +19,14 @@ pub struct TerminalModes {
 /// How many special characters a terminal has.
 pub const MODE_CHARACTERS: usize = 19;
 
-impl TerminalModes {
-    const BYTES: usize = 12 + MODE_CHARACTERS;
-
-    pub(super) fn encode(self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        for (place, flags) in bytes.chunks_exact_mut(4).zip([self.input, self.output, self.local]) {
-            place.copy_from_slice(&flags.to_le_bytes());
-        }
-        bytes[12..].copy_from_slice(&self.characters);
-        bytes
+impl<'a> Field<'a> for TerminalModes {
+    fn put(&self, out: &mut Vec<u8>) {
+        [self.input, self.output, self.local].iter().for_each(|flags| flags.put(out));
+        self.characters.put(out);
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, WireError> {
-        let bytes: &[u8; Self::BYTES] = bytes.try_into().map_err(|_| WireError::Malformed("modes of a wrong size"))?;
-        let flags = |at| u32::from_le_bytes(*bytes[at..].first_chunk().expect("12 bytes are flags"));
-        let characters = *bytes[12..].first_chunk().expect("the rest are characters");
-        Ok(Self { input: flags(0), output: flags(4), local: flags(8), characters })
+    fn take(payload: &mut &'a [u8]) -> Result<Self, WireError> {
+        let (input, output, local) = (Field::take(payload)?, Field::take(payload)?, Field::take(payload)?);
+        Ok(Self { input, output, local, characters: Field::take(payload)? })
     }
 }

@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use super::attributes::{self, Attributes};
 use super::extras::{self, Extras};
 use super::fields::{Fields, Strings, put_bytes, put_strings};
+use super::table::Field;
 use super::{HEADER_BYTES, RUN, RUN_BYTES_MAX, WHOAMI_BYTES_MAX, WireError};
 use crate::protocol::process::Signal;
 
@@ -50,13 +51,33 @@ pub fn encode_run<'a>(
 ) -> Result<(), WireError> {
     let start = out.len();
     out.extend_from_slice(&[RUN, 0, 0, 0, 0]);
+    put_payload(attributes, (whoami, shell), argv, env, out);
+    set_length(start, out).inspect_err(|_| out.truncate(start))
+}
+
+fn put_payload<'a>(
+    attributes: &Attributes,
+    (whoami, shell): (&[u8], &CStr),
+    argv: impl Iterator<Item = &'a CStr>,
+    env: impl Iterator<Item = &'a CStr>,
+    out: &mut Vec<u8>,
+) {
     attributes::encode(attributes, out);
     put_bytes(out, &whoami[..whoami.len().min(WHOAMI_BYTES_MAX)]);
     put_bytes(out, shell.to_bytes_with_nul());
     put_strings(out, argv);
     put_strings(out, env);
     attributes.extras.encode(out);
-    set_length(start, out).inspect_err(|_| out.truncate(start))
+}
+
+impl<'a> Field<'a> for Box<RunRequest<'a>> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_payload(&self.attributes, (self.whoami, self.shell), self.argv.iter(), self.env.iter(), out);
+    }
+
+    fn take(payload: &mut &'a [u8]) -> Result<Self, WireError> {
+        decode(std::mem::take(payload)).map(Self::new)
+    }
 }
 
 /// Adds the caller's control groups to an encoded RUN frame.
@@ -93,7 +114,7 @@ fn set_length(start: usize, out: &mut [u8]) -> Result<(), WireError> {
     Ok(())
 }
 
-pub(super) fn decode(payload: &[u8]) -> Result<RunRequest<'_>, WireError> {
+fn decode(payload: &[u8]) -> Result<RunRequest<'_>, WireError> {
     let mut fields = Fields(payload);
     let mut attributes = attributes::decode(&mut fields)?;
     let whoami = fields.bytes(WHOAMI_BYTES_MAX, "a caller's name that is too long")?;
