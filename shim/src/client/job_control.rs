@@ -200,6 +200,6 @@ impl Client {
         let Some(terminal) = self.attached() else { return };
         let foreground = terminal.take();
         self.send_size();
-        FromShim::Resume { foreground: foreground }.encode(&mut self.outgoing);
+        FromShim::Resume { foreground }.encode(&mut self.outgoing);
     }
 }
