@@ -184,7 +184,11 @@ impl<'a> Launch<'a> {
         self.is_let_go.store(1, Ordering::Release);
         wake(&self.is_let_go);
         while self.is_in_memory.load(Ordering::Acquire) != 0 {
-            wait_while(&self.is_in_memory, 1, None);
+            let is_due = !wait_while(&self.is_in_memory, 1, limits::LET_GO_PATIENCE);
+            // One that was killed before it could set the address has told nobody.
+            if is_due && has_ended(pid) {
+                break;
+            }
         }
         match self.failure.get() {
             None => Ok(Pid::new(pid)),
@@ -235,7 +239,7 @@ impl<'a> Launch<'a> {
             libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0_usize, size_of::<u64>());
             // A guard that was killed wakes nobody.
             if self.is_let_go.load(Ordering::Acquire) == 0 {
-                wait_while(&self.is_let_go, 0, Some(limits::LET_GO_PATIENCE));
+                wait_while(&self.is_let_go, 0, limits::LET_GO_PATIENCE);
             }
             (StartStage::Exec, self.execute_first())
         }
@@ -367,13 +371,22 @@ fn candidates<'a>(run: &RunRequest<'a>) -> Vec<Cow<'a, CStr>> {
     path.unwrap_or(DEFAULT_PATH).split(|&byte| byte == b':').map(|folder| Cow::Owned(place(folder))).collect()
 }
 
-/// Sleeps while the word has this value, at most this long.
-fn wait_while(word: &AtomicU32, value: u32, patience: Option<Duration>) {
-    let patience = patience
-        .map(|time| libc::timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() });
-    let patience = patience.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+/// Sleeps while the word has this value. Returns false after this time.
+fn wait_while(word: &AtomicU32, value: u32, patience: Duration) -> bool {
+    let time = libc::timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
     // SAFETY: the word and the time outlive the call.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, patience) };
+    let answer = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &raw const time) };
+    answer == 0 || last_errno() != libc::ETIMEDOUT
+}
+
+/// Returns true if this child has ended. It stays a zombie.
+fn has_ended(child: libc::pid_t) -> bool {
+    // SAFETY: the kernel fills the structure, all of whose fields are numbers.
+    unsafe {
+        let mut ended: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, child.cast_unsigned(), &raw mut ended, flags) == 0 && ended.si_pid() == child
+    }
 }
 
 /// Wakes who sleeps on a word that has changed.
