@@ -265,8 +265,11 @@ fn what_codex_would_kill_is_killed() {
 #[test]
 fn what_leaves_codexs_group_in_time_lives() {
     let host = Host::start();
-    // Sooner than the group is killed, but a busy machine may be late: one success is enough.
-    let script = "(sleep 0.015; exec setsid sh -c 'echo $$ > server; exec sleep 1000') >/dev/null 2>&1 &";
+    // The guard, which kills the group, stands still until the server has left it, after the shell's end. The host may
+    // continue the guard too soon, so one success is enough.
+    let script = "P=$$ G=$PPID; (while grep -q ') [^Z]' /proc/$P/stat; do sleep 0.01; done; \
+                  exec setsid sh -c \"echo \\$\\$ > server; kill -CONT $G; exec sleep 1000\") >/dev/null 2>&1 & \
+                  kill -STOP $PPID";
     let server = (0..40).find_map(|_| {
         assert_eq!(host.call(script).env("CODEX_CI=1").run(Target::Shim(&host.socket())).code(), 0);
         let read = || Process::of(std::fs::read_to_string(host.home.join("server")).ok()?.trim().parse().ok()?);
