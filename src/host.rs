@@ -16,9 +16,9 @@
 //! | reconcile | decides whether the host is done; `host/shutdown.rs` then closes it | `host.rs` |
 //!
 //! Each part of the state has one owner. A method of an owner takes what else it changes as a `&mut` parameter, so its
-//! signature says what it touches. Six files hold methods of `Host` itself, because they touch nearly everything: a
-//! request (`host/requests.rs`, `host/submissions.rs`, `host/supervision.rs`), the keys (`host/console_keys.rs`), the
-//! opening and the shutdown.
+//! signature says what it touches. What touches nearly everything is a method of `Host` itself: requests
+//! (`host/requests.rs`, `host/submissions.rs`, `host/supervision.rs`, `host/rpc/serve.rs`), reports
+//! (`host/reports/intake.rs`), the keys (`host/console_keys.rs`), the opening, the shutdown, and a few more.
 //!
 //! | owner | what it holds |
 //! |---|---|
@@ -134,14 +134,12 @@ use tally::Tally;
 use turn::{Source, Turn};
 use unseen::Claims;
 
-/// How far the host's own end has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
     No,
     Since(Instant),
 }
 
-/// The state of the host, by owner.
 #[derive(Debug)]
 pub struct Host {
     options: HostOptions,
@@ -160,7 +158,7 @@ pub struct Host {
     tally: Tally,
     notifier: Notifier,
     span_ids: SpanIds,
-    /// The commands that wait for the human, who was called.
+    /// The waiting commands for which the host has called the human.
     called: BTreeSet<JobId>,
     callers: Callers,
     projects: ProjectSessions,
@@ -190,7 +188,7 @@ impl Host {
         Ok(())
     }
 
-    /// The time until something has to happen. When there is nothing at all to do, a spare guard is made first.
+    /// The time until something has to happen. Zero if there is something to do, or a spare guard to make.
     fn timeout(&self) -> Option<Duration> {
         if self.has_work() || self.starts.wants_spare(&self.engine, self.turn.now) {
             return Some(Duration::ZERO);
@@ -236,7 +234,7 @@ impl Host {
         Ok(())
     }
 
-    /// Whether there is something to do without waiting for an event.
+    /// Returns true if there is something to do without an event.
     fn has_work(&self) -> bool {
         self.rpc.pace.has_work(self.turn.now)
             || self.turn.has_work()
@@ -276,7 +274,7 @@ impl Host {
         }
     }
 
-    /// Visits every source that has something once.
+    /// Visits every ready source once.
     fn intake(&mut self) {
         for client in self.rpc.pace.begin_turn(self.turn.now) {
             self.visit_peer(client);
@@ -312,7 +310,6 @@ impl Host {
         }
     }
 
-    /// Does what is due by now.
     fn tick(&mut self) {
         let (turn, engine, peers) = (&mut self.turn, &mut self.engine, &mut self.peers);
         engine.tick(turn.now);
@@ -337,7 +334,6 @@ impl Host {
         self.starts.keep(self.runs.take_free(), turn);
     }
 
-    /// Performs what the engine wants done.
     fn perform(&mut self) {
         while let Some(effect) = self.engine.next_effect() {
             match effect {
@@ -350,7 +346,7 @@ impl Host {
         }
     }
 
-    /// Gives every reader of every log what is new, as far as it has room.
+    /// Gives every reader of every log the news, up to the limit of its room.
     fn pump(&mut self) {
         self.settle_answers();
         let is_closing = self.is_closing();
@@ -362,7 +358,7 @@ impl Host {
         roomy.extend(dirty.iter().filter_map(|&job| runs.peer_of(job)));
         roomy.extend(peers.attached(&dirty));
         for peer in roomy {
-            // What a reader takes can make room in its job's log.
+            // Reading frees log space, which may unblock other readers.
             dirty.extend(peers.pump(peer, turn, engine));
         }
         rpc.pump(&dirty, turn, engine, peers, runs);
@@ -405,7 +401,7 @@ impl Host {
         }
     }
 
-    /// Whether everything is over.
+    /// Returns true if the host is ending and everything is over, or took too long.
     fn reconcile(&mut self) -> bool {
         let Closing::Since(at) = self.closing else { return false };
         let is_done = self.engine.is_idle() && !self.runs.are_pursued() && self.peers.have_nothing_to_take();

@@ -39,7 +39,7 @@ impl Host {
         self.runs.finish_answer(job, &mut self.engine);
     }
 
-    /// Sends the signal that stands for a key.
+    /// Sends a signal in the place of the key that it stands for.
     fn signal_instead(&mut self, id: PeerId, job: JobId, signal: u8) {
         if !self.engine.job(job).is_some_and(Job::is_running) {
             return self.fail(id, &supervision::not_there(job));
@@ -60,13 +60,13 @@ impl Host {
         self.peers.answer(id, &Answer::Send { seq: job.0, bytes }, &mut self.turn, &mut self.engine);
     }
 
-    /// Whether a caller may type for what others run. If not, it has been answered.
+    /// Returns true if a caller may type for what others run. Otherwise it has got its answer.
     fn is_let_type(&mut self, id: PeerId) -> bool {
         let may = self.may_decide(id);
         self.is_let(id, may, "it types for no commands outside of its sandbox")
     }
 
-    /// Has a person's terminal stand for that of a run. With `watch`, the person only sees what it writes.
+    /// Makes a person's terminal stand for that of a run. With `watch`, the person only sees what it writes.
     pub(super) fn attach(&mut self, id: PeerId, request: &AttachRequest) {
         let is_let = if request.watch { Self::is_let_supervise } else { Self::is_let_type };
         if !self.has_proof(id) || !is_let(self, id) {
@@ -108,7 +108,6 @@ impl Host {
         }
     }
 
-    /// Why a person cannot answer.
     pub(super) fn no_answer(&mut self, seq: u64, why: NoAnswer) -> Notice {
         let job = JobId(seq);
         let (problem, hint) = match why {
@@ -156,8 +155,8 @@ impl Host {
         }
     }
 
-    /// The console has another size. A program that has the screen gets its part of it; a console that is too small for
-    /// that takes the screen back ([`Host::settle_answers`]).
+    /// The console has another size. A program that has the screen gets its part of it; if the console is too small for
+    /// that, it takes the screen back ([`Host::settle_answers`]).
     pub(super) fn on_resized(&mut self) {
         let size = self.screen.measure(self.turn.now);
         self.starts.resize(size);
@@ -194,7 +193,7 @@ impl Host {
             return;
         };
         if self.peers.attached_to(id).is_some() {
-            // The end of the command's log tells it.
+            // The end of the command's log reports it.
             return;
         }
         if is_complete {

@@ -14,16 +14,13 @@ use crate::io::port::Port;
 use crate::sys::{self, pty};
 use crate::text::echo::{SecretLine, ShownBy};
 
-/// Where a person types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answerer {
-    /// On the host's console.
     Console,
     /// Behind this peer: `rexec send` or `rexec attach`.
     Peer(PeerId),
 }
 
-/// The line that a person types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TypedLine {
     Plain,
@@ -45,20 +42,18 @@ impl TypedLine {
     }
 }
 
-/// What a terminal does with keys.
 #[derive(Debug, Clone, Copy)]
 struct KeyModes {
     shows_keys: bool,
     reads_lines: bool,
 }
 
-/// The person who has a run's terminal.
 #[derive(Debug)]
 pub(super) struct Answering {
     pub(super) by: Answerer,
     /// The guard has given the foreground to the command.
     pub(super) is_given: bool,
-    /// The person leaves when everything typed is written.
+    /// The person leaves when the terminal has all keys.
     pub(super) is_leaving: bool,
     /// A program of the run was stopped because it read the terminal, and has got nothing since.
     is_stopped: bool,
@@ -69,7 +64,7 @@ pub(super) struct Answering {
     keys: Outlet,
     /// The line that has begun and has no end.
     line: Option<TypedLine>,
-    /// A line was typed at a terminal that shows keys, and nobody has asked for that since.
+    /// A person typed a line at a terminal that shows keys, and nobody has asked for that since.
     has_shown_line: bool,
     /// Bytes that reached the terminal.
     pub(super) written: u64,
@@ -78,7 +73,7 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Somebody begins. `is_stopped` says that a program of the run was stopped because it read the terminal.
+    /// `is_stopped` says that a program of the run was stopped because it read the terminal.
     pub(super) fn new(by: Answerer, place: AnswerPlace, is_stopped: bool) -> Self {
         let typed = Typed { bytes: 0, is_hidden: false, place };
         Self {
@@ -109,12 +104,12 @@ impl Answering {
         Some(wanted)
     }
 
-    /// Whether the program was stopped in read(2) and has got no key since. It is told once.
+    /// Returns true, once, if the program was stopped in read(2) and has got no key since.
     pub(super) fn begins_in_read(&mut self) -> bool {
         std::mem::take(&mut self.is_stopped) && self.written == 0
     }
 
-    /// Gives the run's terminal the size back that it had before. Returns that size.
+    /// Restores the earlier size of the run's terminal. Returns that size.
     pub(super) fn unfit(&mut self, port: &Port) -> Option<pty::Size> {
         self.size = None;
         let before = self.before.take()?;
@@ -122,23 +117,21 @@ impl Answering {
         Some(before)
     }
 
-    /// Queues what was typed.
     pub(super) fn push(&mut self, keys: &[u8]) {
         self.keys.buffer().extend_from_slice(keys);
     }
 
-    /// Whether keys wait for room in the terminal.
     pub(super) fn has_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Keys that wait, bytes.
+    /// Bytes of the keys that wait.
     pub(super) fn pending(&self) -> usize {
         self.keys.pending()
     }
 
-    /// Writes as much as the terminal takes; returns the answers that are complete by that. `secret` gets
-    /// what it may show of a secret.
+    /// Writes as much as the terminal takes; returns the answers that this completes. `secret` gets what the terminal
+    /// may show of a secret.
     pub(super) fn flush(
         &mut self,
         port: &mut Port,
@@ -173,8 +166,8 @@ impl Answering {
                 _ => bytes[..line].to_vec(),
             };
             let left_out = line - line_typed.len();
-            // A text ends with a newline, and what the return key sends is a carriage return. A terminal that reads lines
-            // makes the one of the other, any other one leaves that to its program.
+            // A text ends with a newline, and the return key sends a carriage return. A terminal that reads lines turns
+            // one into the other, any other one leaves that to its program.
             if let Some(end @ b'\n') = line_typed.last_mut().filter(|_| is_text && !modes.reads_lines) {
                 *end = b'\r';
             }
@@ -202,7 +195,7 @@ impl Answering {
         answers
     }
 
-    /// Whether everything that was typed is in the terminal, and ended a line.
+    /// Returns true if the terminal has all keys, and the last one ended a line.
     pub(super) fn has_ended_line(&self) -> bool {
         self.line.is_none() && self.written > 0
     }
@@ -212,13 +205,12 @@ impl Answering {
         std::mem::take(&mut self.has_shown_line)
     }
 
-    /// The answer that has no end, if there is one.
     pub(super) fn unfinished(&self) -> Option<Typed> {
         (self.typed.bytes > 0).then_some(self.typed)
     }
 }
 
-/// What ends an answer at a terminal that reads lines: return, newline, ^D.
+/// The keys that end an answer at a terminal that reads lines: return, newline, ^D.
 const ENDS: &[u8] = b"\r\n\x04";
 /// ^C, after which a program asks no more.
 const INTERRUPT: u8 = 0x03;

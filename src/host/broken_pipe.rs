@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::limits;
 
-/// Whether output of a command brings it SIGPIPE.
+/// If and when output of a command brings it SIGPIPE.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum BrokenPipe {
     /// The output has a reader.
@@ -16,7 +16,7 @@ pub(super) enum BrokenPipe {
     Never,
     /// Output from this time on brings SIGPIPE.
     From(Instant),
-    /// The guard was asked to send SIGPIPE and has not answered yet.
+    /// The host has asked the guard to send SIGPIPE, and has no answer yet.
     Asked,
 }
 
@@ -28,7 +28,7 @@ impl BrokenPipe {
         }
     }
 
-    /// The command has written. Returns whether to have SIGPIPE sent.
+    /// The command has written. Returns true if the guard is to send SIGPIPE.
     pub(super) fn on_output(&mut self, now: Instant) -> bool {
         let is_due = matches!(self, Self::From(from) if now >= *from);
         if is_due {
@@ -37,7 +37,7 @@ impl BrokenPipe {
         is_due
     }
 
-    /// The guard has sent SIGPIPE. What the command writes right after it may have been on its way before.
+    /// The guard has sent SIGPIPE. Output right after it may have been on its way before.
     pub(super) fn on_signalled(&mut self, now: Instant) {
         *self = Self::From(now + limits::BROKEN_PIPE_PAUSE);
     }

@@ -1,4 +1,4 @@
-//! The callers: which agent asks for a command, and which of its sessions that is.
+//! The callers: the agent that asks for a command, and its session.
 //!
 //! An agent that sets no variable is known by the name of its program, and one that does not name its sessions has one in
 //! each of its processes. Both are asked of the process that calls: the nearest one above the shim that is not a shell or a
@@ -24,7 +24,6 @@ use crate::sys::program::Program;
 use crate::sys::tree;
 use crate::text::agent_name::short_name;
 
-/// The process that a call comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Origin {
     pid: Pid,
@@ -33,7 +32,6 @@ struct Origin {
     agent: Option<&'static str>,
 }
 
-/// The callers that were seen.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
     sessions: Sessions,
@@ -44,12 +42,11 @@ pub(super) struct Callers {
 }
 
 impl Callers {
-    /// No caller has been seen.
     pub(super) fn new(idle: IdleEnd) -> Self {
         Self { idle, ..Self::default() }
     }
 
-    /// Completes what is known of a command's caller. `shim` is the peer that asks, if that is a shim.
+    /// Completes the facts about a command's caller. `shim` is the peer that asks, if that is a shim.
     pub(super) fn identify(&mut self, command: &mut Command, shim: Option<&Peer>) {
         let is_asked = command.is_unnamed || command.caller.lacks_sessions();
         let origin = shim.filter(|_| is_asked).and_then(|shim| self.origin(shim));

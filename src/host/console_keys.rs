@@ -1,4 +1,4 @@
-//! What the keys on the console do to the host.
+//! The effects of the console's keys on the host.
 //!
 //! Invariant: a key acts in the turn in which it was read, and nothing here waits.
 
@@ -33,7 +33,7 @@ impl Host {
         self.screen.show_question(situation.running, now);
     }
 
-    /// Lets the keyboard know the time, once what was typed until then is read.
+    /// Lets the keyboard know the time. Comes after the keys typed until then were read.
     pub(super) fn tick_keys(&mut self) {
         let now = self.turn.now;
         match self.screen.tick_keys(now) {
@@ -62,14 +62,14 @@ impl Host {
         }
     }
 
-    /// The command that ^C stops: the one that is being shown, else the one that began last.
+    /// The command that ^C stops: the one that the console is showing, else the one that began last.
     pub(super) fn interruptible(&self) -> Option<JobId> {
         let is_alive = |job: &JobId| self.engine.job(*job).is_some_and(Job::is_running);
         self.screen.shown().filter(is_alive).or_else(|| self.engine.jobs().map(|(job, _)| job).filter(is_alive).last())
     }
 
     fn on_key(&mut self, action: KeyAction) {
-        // What the last key did must not hide what this one does.
+        // The last key's message must not hide this one's.
         self.screen.forget_message();
         match action {
             KeyAction::Help => self.screen.say(HELP.trim_end()),
@@ -108,7 +108,8 @@ impl Host {
         self.runs.jobs().filter(move |job| waits(job) && self.runs.answerer(*job).is_none())
     }
 
-    /// Whether a key may answer what this command asks now: a key that comes too soon was meant for something else.
+    /// Returns true if a key may answer this command's prompt now: a key that comes too soon was meant for something
+    /// else.
     pub(super) fn may_be_answered(&self, job: JobId, now: Instant) -> bool {
         let waiting = self.engine.job(job).and_then(Job::waiting);
         waiting.is_none_or(|prompt| now.saturating_duration_since(prompt.since) >= limits::PROMPT_YOUNG)

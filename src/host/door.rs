@@ -26,7 +26,6 @@ use crate::sys::close_kind::CloseKind;
 use crate::sys::{self, caller_descriptor, closer, file, process, socket, tree};
 use crate::text::reason::reason;
 
-/// The listening socket, its lock and its watch.
 #[derive(Debug)]
 pub(super) struct Door {
     path: PathBuf,
@@ -37,7 +36,7 @@ pub(super) struct Door {
     /// The listener's registration. Events of another one come from a listener that was replaced.
     token: Token,
     watch_token: Option<Token>,
-    /// The next attempt to accept(2), although no event tells of a caller.
+    /// The next attempt to accept(2), although no event reports a caller.
     retry_at: Option<Instant>,
     /// The next attempt to make the socket again.
     restore_at: Option<Instant>,
@@ -54,7 +53,7 @@ pub(super) enum Arrival {
     Nobody,
 }
 
-/// Becomes the host of a socket, unless there is one. The lock alone does not tell, because its file may have been
+/// Becomes the host of a socket, unless there is one. The lock alone proves nothing, because its file may have been
 /// removed while its host lives.
 pub(super) fn claim(path: &Path) -> Result<file::Lock, Notice> {
     let lock = become_next_host(path)?;
@@ -82,7 +81,6 @@ fn become_next_host(path: &Path) -> Result<file::Lock, Notice> {
     }
 }
 
-/// Whether the lock names a process that has ended.
 fn is_of_dead_host(path: &Path) -> bool {
     names_dead_host(&place::lock_path(path))
 }
@@ -96,8 +94,8 @@ fn lives(pid: Pid) -> bool {
     tree::process(pid).is_some_and(|process| !process.is_zombie)
 }
 
-/// Takes the lock of a dead host away. Another host that has waited, too, may have put a new one there in between: its lock
-/// goes back to its place.
+/// Moves the lock of a dead host away. Another host that has waited, too, may have put a new one there in between: its
+/// lock goes back to its place.
 fn put_lock_aside(path: &Path) {
     let lock = place::lock_path(path);
     let aside = lock.with_extension(format!("dead-{}", process::pid()));
@@ -167,7 +165,6 @@ impl Door {
         Ok(Self { path, lock, listener, identity, watch, token, watch_token, retry_at, restore_at, is_closed })
     }
 
-    /// Names the listener and the watch as sources.
     pub(super) fn name_sources(&self, turn: &mut Turn) {
         turn.name(self.token, Source::Door);
         if let Some(token) = self.watch_token {
@@ -183,12 +180,10 @@ impl Door {
         self.watch_token = self.watch.as_ref().and_then(|watch| poller.register(watch).ok());
     }
 
-    /// The socket's path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Accepts one caller.
     pub(super) fn accept(&mut self, now: Instant) -> Arrival {
         match self.listener.accept() {
             Ok((stream, _)) => {
@@ -210,12 +205,12 @@ impl Door {
         }
     }
 
-    /// Has accept(2) tried again in a while, because there is no room for more callers now.
+    /// Tries accept(2) again in a while, because there is no room for more callers now.
     pub(super) fn retry_later(&mut self, now: Instant) {
         self.retry_at = Some(now + limits::ACCEPT_RETRY);
     }
 
-    /// A caller has left. If others wait for room, accept(2) is tried in the next intake.
+    /// A caller has left. If others wait for room, the next intake tries accept(2).
     pub(super) fn on_room(&mut self, turn: &mut Turn) {
         if self.retry_at.take().is_some() {
             turn.queue(self.token);
@@ -227,7 +222,6 @@ impl Door {
         self.retry_at.into_iter().chain(self.restore_at).min()
     }
 
-    /// Time has passed.
     pub(super) fn tick(&mut self, turn: &mut Turn, screen: &mut Screen) {
         if self.retry_at.is_some_and(|at| at <= turn.now) {
             self.on_room(turn);
@@ -244,7 +238,7 @@ impl Door {
         }
     }
 
-    /// Looks whether the socket is still there, and makes it again if not.
+    /// Makes the socket again if it is gone.
     pub(super) fn check(&mut self, turn: &mut Turn, screen: &mut Screen) {
         if self.is_closed {
             return;
@@ -270,7 +264,7 @@ impl Door {
         }
     }
 
-    /// Makes the socket again if it is gone. Returns whether it was.
+    /// Makes the socket again if it is gone. Returns true if it was.
     fn restore(&mut self, poller: &mut Poller) -> Result<bool, Notice> {
         if !self.lock.is_at(&place::lock_path(&self.path)) {
             self.lock = become_host(&self.path)?;
@@ -309,7 +303,6 @@ impl Door {
         self.identity = None;
     }
 
-    /// Stops listening.
     pub(super) fn close(&mut self, poller: &mut Poller) {
         self.is_closed = true;
         self.remove_file();
@@ -321,8 +314,8 @@ impl Door {
     }
 }
 
-/// Binds the socket. Only a socket of this user without a listener is replaced. The lock is held, but it may be a new
-/// file in the place of one that was removed: then the host before may still listen.
+/// Binds the socket. Only a socket of this user without a listener is replaced. This host holds the lock, but that may
+/// be a new file in the place of one that was removed: then the host before may still listen.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     match std::fs::symlink_metadata(path) {

@@ -1,5 +1,5 @@
-//! The end of a host that nobody needs any more, as one in the background: no command, no process of one, no connection, and no
-//! agent of `rexec run`.
+//! The end of a host that nobody needs any more, such as one in the background: no command, no process of one, no
+//! connection, and no agent of `rexec run`.
 //!
 //! Invariant: a host without `--end-idle` never ends by itself; one with it looks once in that time, so an idle host hardly
 //! ever wakes.
@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use super::Host;
 use crate::limits;
 
-/// What is watched.
 #[derive(Debug, Default)]
 pub(super) struct IdleEnd {
     after: Option<Duration>,
     look_at: Option<Instant>,
-    /// The commands that there had been at the last look.
+    /// The number of commands up to the last look.
     commands: u64,
 }
 
@@ -24,12 +23,11 @@ impl IdleEnd {
         Self { after, look_at: after.map(|after| now + after.max(limits::END_IDLE_FIRST)), ..Self::default() }
     }
 
-    /// When to look.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.look_at
     }
 
-    /// An agent begins.
+    /// Puts the next look off, because an agent begins.
     pub(super) fn put_off(&mut self, now: Instant) {
         self.look_at = self.after.map(|after| now + after);
     }

@@ -1,6 +1,6 @@
-//! The standard input of a command whose caller writes it in pieces: a pipe, and what waits for room in it.
+//! The standard input of a command whose caller writes it in pieces: a pipe, and the bytes that wait for room in it.
 //!
-//! Invariants: no write waits; the pipe is closed behind the last byte, or when nobody reads it any more.
+//! Invariants: no write waits; the host closes the pipe after the last byte, or when nobody reads it any more.
 
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Ready, Token};
@@ -23,19 +23,18 @@ impl InputPipe {
         Self { port, waiting, is_ending: false }
     }
 
-    /// Remembers an event. Returns whether it calls for a visit.
+    /// Remembers an event. Returns true if it calls for a visit.
     pub(super) fn remember(&mut self, event: Ready) -> bool {
         self.port.remember(event);
         true
     }
 
-    /// Queues bytes, behind which nothing follows if this is the end.
+    /// Queues bytes. Nothing follows them if this is the end.
     pub(super) fn push(&mut self, bytes: &[u8], is_end: bool) {
         self.waiting.buffer().extend_from_slice(bytes);
         self.is_ending |= is_end;
     }
 
-    /// Whether its end was queued.
     pub(super) fn is_ending(&self) -> bool {
         self.is_ending
     }
@@ -45,7 +44,7 @@ impl InputPipe {
         self.waiting.pending()
     }
 
-    /// Writes as much as the pipe takes. Returns whether the caller should close it now.
+    /// Writes as much as the pipe takes. Returns true if the caller should close it now.
     pub(super) fn flush(&mut self) -> bool {
         let port = &mut self.port;
         match self.waiting.flush(|bytes| port.write(|fd| sys::write(fd, bytes))) {
@@ -55,12 +54,10 @@ impl InputPipe {
         }
     }
 
-    /// The registration.
     pub(super) fn token(&self) -> Token {
         self.port.token()
     }
 
-    /// The registered descriptor.
     pub(super) fn into_port(self) -> Port {
         self.port
     }

@@ -30,10 +30,9 @@ use crate::sys::file;
 use crate::text::name::name_of;
 use crate::text::reason::reason;
 
-/// Variables and their values.
 type Environment = BTreeMap<OsString, OsString>;
 
-/// What such commands inherit from the host.
+/// The host's attributes and environment, which such commands inherit.
 #[derive(Debug)]
 pub(super) struct Inherited {
     attributes: Attributes,
@@ -61,7 +60,7 @@ impl Inherited {
     }
 }
 
-/// The umask, limits and scheduling of this process.
+/// This process's umask, limits and scheduling.
 #[must_use]
 pub fn own_attributes() -> Attributes {
     baseline::attributes()
@@ -74,7 +73,7 @@ fn real_shell(kind: Shell) -> CString {
     places(kind).iter().find(is_real).map_or(c"/bin/sh", |place| place).to_owned()
 }
 
-/// Whether a path is the shim's, or a link to the shim by another name.
+/// Returns true if a path is the shim's, or a link to the shim by another name.
 fn leads_to_shim(path: &Path) -> bool {
     let is_ours = |path: &Path| names_shim(path.as_os_str().as_bytes());
     is_ours(path) || path.canonicalize().is_ok_and(|real| is_ours(&real))
@@ -157,7 +156,7 @@ fn set_on_purpose(request: &CommandRequest) -> BTreeMap<String, String> {
     if is_passed_on { BTreeMap::new() } else { request.envs.clone() }
 }
 
-/// What the command's descriptors are.
+/// The kinds of the command's descriptors.
 fn stdio(place: OutputPlace) -> Stdio {
     let open = Stdio { stdin: true, stdout: true, stderr: true, ..Stdio::default() };
     match place {

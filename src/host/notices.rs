@@ -35,7 +35,7 @@ pub(super) const TOO_MANY_DESCRIPTORS: Notice = Notice::fixed(
     "install rexec-sh and rexec-host of the same release",
 );
 
-/// A peer sent descriptors before its hello, or behind its request.
+/// A peer sent descriptors before its hello, or after its request.
 pub(super) const MISPLACED_DESCRIPTORS: Notice = Notice::fixed(
     OWN_FAILURE,
     "descriptors where the protocol has none",

@@ -10,7 +10,6 @@ use crate::sys::tree::{self, Process};
 use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 
-/// What the human is told.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) run: u64,
@@ -20,23 +19,21 @@ pub(super) struct Call {
     pub(super) message: String,
 }
 
-/// Starts the human's command.
 #[derive(Debug)]
 pub(super) struct Notifier {
     command: Option<String>,
-    /// Those that were alive at the last look.
+    /// The commands that were alive at the last look.
     running: Vec<Process>,
-    /// The sessions of the latest ones, in which something may live on in the background.
+    /// The sessions of the latest commands, in which something may live on in the background.
     sessions: VecDeque<Pid>,
 }
 
 impl Notifier {
-    /// With the command that `--notify` named.
     pub(super) fn new(command: Option<String>) -> Self {
         Self { command, running: Vec::new(), sessions: VecDeque::new() }
     }
 
-    /// Starts the command. Returns what is wrong with that, for the human.
+    /// Starts the command. Returns the problem with that, for the human.
     pub(super) fn call(&mut self, call: &Call) -> Option<String> {
         let command = self.command.as_deref()?;
         self.running.retain(|known| tree::process(known.pid).is_some_and(|now| now.start == known.start));
@@ -63,7 +60,7 @@ impl Notifier {
         None
     }
 
-    /// The leaders of the sessions in which something may be alive.
+    /// The leaders of the sessions in which something may live.
     pub(super) fn pids(&self) -> impl Iterator<Item = Pid> {
         self.sessions.iter().copied()
     }

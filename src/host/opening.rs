@@ -63,7 +63,7 @@ impl Host {
         looker::begin().map_err(|error| cannot_start("start the process that looks at others", &error))?;
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;
         let signals_token = poller.register(&signals).map_err(|error| cannot_start("wait for signals", &error))?;
-        // Last: until then standard error is the caller's own, and what is written there has arrived when this process ends.
+        // Last: until then standard error is the caller's own, and its text has arrived when this process ends.
         let mut screen = Screen::take(&mut poller, &options, is_after_kill)
             .map_err(|error| cannot_start("use the terminal", &error))?;
         let console = screen.measure(std::time::Instant::now());
@@ -120,7 +120,7 @@ impl Host {
     }
 }
 
-/// The project sessions that earlier hosts have kept. A file that is damaged is put aside, which is said.
+/// The project sessions that earlier hosts have kept. Puts a damaged file aside and says so.
 fn projects(home: &Path, said: &mut Vec<String>) -> ProjectSessions {
     let (mut known, is_all) = match recorder::read_projects(home, process::uid()) {
         Ok(text) => Projects::read(&text),
@@ -137,7 +137,6 @@ fn projects(home: &Path, said: &mut Vec<String>) -> ProjectSessions {
     ProjectSessions::new(known)
 }
 
-/// Why the host cannot start: what it could not do.
 fn cannot_start(what: &str, error: &io::Error) -> Notice {
     let hint = if error.raw_os_error().is_some_and(sys::is_shortage) {
         "raise the limits on descriptors and processes (ulimit -n, ulimit -u)"

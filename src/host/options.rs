@@ -8,7 +8,7 @@ use crate::recorder::Bounds;
 use crate::sink::console::View;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
 
-/// Whether the console has colours of its own (`--color`).
+/// The console's own colours (`--color`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Color {
     /// On a terminal that can show them, unless `NO_COLOR` is set.
@@ -20,10 +20,8 @@ pub enum Color {
     Never,
 }
 
-/// What the command line chose.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
-    /// The path of the socket.
     pub socket: PathBuf,
     /// The journal's directory.
     pub home: PathBuf,
@@ -31,54 +29,52 @@ pub struct HostOptions {
     pub pty_size: Option<(u16, u16)>,
     /// Which of a command's descriptors are its terminal, unless its caller says.
     pub tty: Tty,
-    /// Whether runtimes are asked not to hold back what they write to pipes, unless the caller says.
+    /// Ask runtimes not to hold back what they write to pipes, unless the caller says.
     pub live: bool,
     /// The time from SIGTERM to SIGKILL when a person ends a command.
     pub grace: Duration,
-    /// What happens to output on its way to a caller, unless the caller says.
+    /// The filter for output on its way to a caller, unless the caller says.
     pub sanitize: Sanitize,
     /// How the commands' output reaches the human's terminal.
     pub view: View,
-    /// Whether shims' commands are told their number and their caller's name, too.
+    /// Tell shims' commands their number and their caller's name, too.
     pub markers: bool,
-    /// Whether the console has colours.
     pub color: Color,
-    /// Whether the console marks errors and the like in output that has no colours.
+    /// Mark errors and the like on the console, in output that has no colours.
     pub highlights: bool,
-    /// Whether the terminal's last row is a status line.
+    /// The terminal's last row is a status line.
     pub has_status: bool,
     /// The human's shell command for when a run waits for an answer.
     pub notify: Option<String>,
-    /// Whether commands get a `TRACEPARENT` of their own.
+    /// Give commands a `TRACEPARENT` of their own.
     pub traces: bool,
-    /// What happens when a command asks for terminal input.
     pub prompts: PromptChoice,
-    /// How long a prompt waits for an answer.
+    /// The time that a prompt waits for an answer.
     pub prompt_wait: Duration,
-    /// Whether secrets are masked for callers too, and not only in the journal.
+    /// Mask secrets for callers too, and not only in the journal.
     pub redact_agents: bool,
-    /// How much of the beginning and of the end of a command's output goes to a file of its own, bytes each.
+    /// Bytes of the beginning, and of the end, of a command's output that go to a file of its own.
     pub raw_cap: u64,
-    /// How much of each stream an agent gets, bytes, unless it says; zero means all.
+    /// Bytes of each stream that an agent gets, unless it says; zero means all.
     pub budget: usize,
-    /// Whether output is recorded with its times.
+    /// Record output with its times.
     pub records: bool,
-    /// Whether the journal keeps the environments of commands, without their secrets.
+    /// Keep the environments of commands in the journal, without their secrets.
     pub environments: bool,
-    /// Whether commands of sandboxed callers run here, outside of their sandboxes.
+    /// Run commands of sandboxed callers here, outside of their sandboxes.
     pub allow_sandboxed: bool,
-    /// Whether a host that cannot see Landlock sandboxes compares everything else and ignores them.
+    /// If the host cannot see Landlock sandboxes, compare everything else and ignore them.
     pub unseen_landlock: bool,
-    /// Whether shims in sandboxes can report the commands that they run.
+    /// Let shims in sandboxes report the commands that they run.
     pub reports: bool,
-    /// How long nobody must have needed the host before it ends; `None`: it goes on.
+    /// The time without any need for the host after which it ends; `None`: it goes on.
     pub end_idle: Option<Duration>,
-    /// Whether a request must come with a descriptor. No relay of bytes can pass one on.
+    /// Requests must come with a descriptor. No relay of bytes can pass one on.
     pub require_descriptor: bool,
 }
 
 impl HostOptions {
-    /// How large the journal and its parts may grow.
+    /// The bounds on the journal and its parts.
     pub(super) fn journal_bounds(&self) -> Bounds {
         let bounds = Bounds { raw_cap: self.raw_cap, environments: self.environments, ..Bounds::default() };
         if self.records { bounds } else { Bounds { record_cap: 0, ..bounds } }

@@ -18,12 +18,11 @@ use crate::io::outlet::Outlet;
 use crate::limits;
 use rexec_sh::protocol::process::Signal;
 
-/// What a guard owes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owed {
-    /// The report that it is ready to begin, and then that it begins, unless it is told to.
+    /// The report that it is ready to begin, and then that it begins, unless the host tells it to.
     Begun,
-    /// The report that it is killing the command's tree.
+    /// The report that it kills the command's tree.
     Hunting,
     /// Its end, or the names of what it cannot kill.
     End,
@@ -38,7 +37,6 @@ struct Debt {
     wake_at: Instant,
 }
 
-/// What to do about a debt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Continue the guard, which may be stopped.
@@ -49,10 +47,10 @@ pub(super) enum Step {
     Bury,
 }
 
-/// How far a guard has come with its command. It begins when it is told to, or says that it does.
+/// A guard's progress with its command. It begins when the host tells it to, or says that it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Nothing is known of it.
+    /// The host knows nothing of it.
     Receives,
     /// It has the whole command and is ready to begin, with the guard's terminal or without one.
     IsReady { is_detached: bool },
@@ -60,7 +58,6 @@ enum Progress {
     HasBegun,
 }
 
-/// The orders to one guard.
 #[derive(Debug)]
 pub(super) struct Orders {
     /// The rest of the RUN frame, then orders.
@@ -81,7 +78,6 @@ impl Orders {
         Self { out, early: Vec::new(), progress, killed_at: None, debt: Some(debt) }
     }
 
-    /// Queues an order.
     pub(super) fn give(&mut self, order: Order, now: Instant) {
         self.out.buffer().extend_from_slice(&control::encode_order(order));
         match order {
@@ -98,31 +94,30 @@ impl Orders {
         self.debt = Some(Debt { owed, due, wake_at: now + limits::WAKE_EVERY });
     }
 
-    /// The guard has the whole command and waits to be told to begin.
+    /// The guard has the whole command and waits for the order to begin.
     pub(super) fn on_ready(&mut self, is_detached: bool) {
         if self.progress == Progress::Receives {
             self.progress = Progress::IsReady { is_detached };
         }
     }
 
-    /// Whether the guard waits to be told to begin.
+    /// Returns true while the guard waits for the order to begin.
     pub(super) fn is_awaited(&self) -> bool {
         matches!(self.progress, Progress::IsReady { .. })
     }
 
-    /// Whether the guard said, when it was ready, that its command gets no controlling terminal.
+    /// Returns true if the guard said, when it was ready, that its command gets no controlling terminal.
     pub(super) fn is_detached(&self) -> bool {
         self.progress == Progress::IsReady { is_detached: true }
     }
 
-    /// The guard was told to begin, or has begun, or has reported something that implies it.
+    /// The host told the guard to begin, or the guard has begun, or has reported something that implies it.
     pub(super) fn on_begun(&mut self) {
         self.progress = Progress::HasBegun;
         self.early.clear();
         self.debt = self.debt.filter(|debt| debt.owed != Owed::Begun);
     }
 
-    /// The guard is killing the command's tree.
     pub(super) fn on_hunting(&mut self, now: Instant) {
         let hunted_since = self.killed_at.unwrap_or(now);
         if self.debt.is_some_and(|debt| debt.owed == Owed::Hunting) {
@@ -135,7 +130,7 @@ impl Orders {
         self.debt = self.debt.filter(|debt| debt.owed == Owed::Death);
     }
 
-    /// Whether the guard may have begun.
+    /// Returns true if the guard has begun, or may have.
     pub(super) fn has_begun(&self) -> bool {
         self.progress == Progress::HasBegun
     }
@@ -150,7 +145,6 @@ impl Orders {
         self.debt.map(|debt| debt.due.min(debt.wake_at))
     }
 
-    /// Time has passed.
     pub(super) fn tick(&mut self, now: Instant) -> Option<Step> {
         let debt = self.debt.as_mut()?;
         if now >= debt.due {

@@ -15,10 +15,9 @@ use rexec_sh::protocol::process::ProcessGroup;
 /// The interval between two looks at orphans that are killed.
 pub(super) const HUNT_PAUSE: Duration = Duration::from_millis(20);
 
-/// The interval between two looks while it is unsure what there is to see: a guard is just dying, or children change.
+/// The interval between two looks while a look may miss something: a guard is just dying, or children change.
 pub(super) const SOON: Duration = Duration::from_millis(1);
 
-/// The orphans of one command.
 #[derive(Debug)]
 pub(super) struct OrphanHunt {
     pub(super) orphans: Orphans,
@@ -32,18 +31,18 @@ pub(super) struct OrphanHunt {
     pub(super) left_by: Option<ProcessGroup>,
     /// The orphans that lived at the last look.
     pub(super) living: Vec<Process>,
-    /// What a person's pause has stopped, as the dead guard knew it. It is found at the first look.
+    /// The processes that a person's pause has stopped, as the dead guard knew them. The first look finds them.
     paused: Paused,
 }
 
-/// What is known of a pause that outlives its guard.
+/// A pause that outlives its guard, as far as it is known.
 #[derive(Debug)]
 enum Paused {
     /// The command was not paused, or goes on.
     No,
     /// Nobody has looked since the guard died.
     Unseen,
-    /// The same, and what is found goes on.
+    /// The same, and the processes found go on.
     UnseenResumed,
     /// These processes stand still.
     Tree(PausedTree),
@@ -106,7 +105,7 @@ impl OrphanHunt {
     }
 
     /// Puts the first look off while the guard is still dying, because its children are not the host's before. Returns
-    /// whether it did.
+    /// true if it did.
     pub(super) fn waits_for_death(&mut self, now: Instant) -> bool {
         let waits = self.is_first_look && self.orphans.is_guard_alive() && now < self.dead_by;
         if waits {

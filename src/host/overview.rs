@@ -1,4 +1,4 @@
-//! What the human is told of the host as a whole: by the status line, and by the bell when a command waits for an answer.
+//! Reports the host as a whole to the human: the status line, and the bell when a command waits for an answer.
 
 use std::collections::BTreeSet;
 

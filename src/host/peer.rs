@@ -26,17 +26,17 @@ use crate::sys::confinement::{Moment, Purpose};
 use crate::sys::socket;
 use rexec_sh::protocol::process::Pid;
 
-/// One connection.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) port: Port,
     pub(super) protocol: Protocol,
     pub(super) inbox: Vec<u8>,
-    /// What the inbox has waits until the peer has taken answers to what it asked before. Nothing more is read meanwhile.
+    /// The inbox waits until the peer has taken the answers to its earlier requests. The host reads nothing more
+    /// meanwhile.
     pub(super) is_behind: bool,
     pub(super) descriptors: Vec<CallerDescriptor>,
     pub(super) out: Outlet,
-    /// Nothing but a hello was queued for it so far.
+    /// The host has queued nothing but a hello for it so far.
     is_only_greeted: bool,
     /// When it was accepted or had its last answer, for its deadlines.
     pub(super) since: Instant,
@@ -46,7 +46,7 @@ pub(super) struct Peer {
     pub(super) accepted: Moment,
     /// The process that connected.
     pub(super) pid: Pid,
-    /// The parent of that process, where the sandbox check has seen it.
+    /// The parent of that process, if the sandbox check has seen it.
     pub(super) parent: Option<Pid>,
     /// Another process has written to the connection. It may have been handed to a process in a sandbox.
     pub(super) is_shared: bool,
@@ -58,29 +58,26 @@ pub(super) struct Peer {
     pub(super) admitted: Option<Instant>,
     /// Its position in its command's log, until it has read all of it.
     pub(super) cursor: Option<Cursor>,
-    /// How much it has of the entry that it reads next, bytes.
+    /// Bytes that it already has of the entry that it reads next.
     read: usize,
     pub(super) job: Option<JobId>,
     /// The command that its person's terminal stands for, or that the person watches.
     pub(super) attached: Option<JobId>,
     /// Its terminal, while its shim relays it. A shim that was killed cannot put it back.
     pub(super) terminal: Option<SavedTerminal>,
-    /// What it is told once it has read all output that came before.
+    /// News for it, once it has read all output that came before.
     pub(super) told_in_place: Vec<RelayEvent>,
     /// It has shut its writing side and waits for the answer.
     pub(super) is_half_closed: bool,
-    /// Everything is queued for it: it is let go when its bytes are out.
+    /// Everything is queued for it: the host lets it go when its bytes are out.
     pub(super) is_leaving: bool,
     /// Since when it has taken nothing of what is left for it, although its command has ended.
     pub(super) stuck_since: Option<Instant>,
 }
 
-/// What a visit found out about a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// It is open.
     Open,
-    /// Its end was read.
     End,
     /// The kernel could not deliver descriptors that came with the bytes.
     DescriptorsLost,
@@ -90,7 +87,6 @@ pub(super) enum Heard {
     Brings(usize),
 }
 
-/// How far a peer has read its command's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// It has everything there is for now, or has no room for more.
@@ -102,7 +98,7 @@ pub(super) enum Progress {
 }
 
 impl Peer {
-    /// A connection that was just accepted from this process. Its request is hardly ever far behind.
+    /// A newly accepted connection from `pid`. The request usually follows at once, so try to read now.
     pub(super) fn new(mut port: Port, protocol: Protocol, pid: Pid, now: Instant) -> Self {
         port.expect_input();
         Self {
@@ -134,28 +130,26 @@ impl Peer {
         }
     }
 
-    /// Remembers an event. Returns whether it calls for a visit.
+    /// Remembers an event. Returns true if it calls for a visit.
     pub(super) fn remember(&mut self, event: Ready) -> bool {
         self.port.remember(event);
         event.readable || !self.out.is_empty()
     }
 
-    /// Whether it is a shim.
     pub(super) fn is_shim(&self) -> bool {
         matches!(self.protocol, Protocol::Shim(_))
     }
 
-    /// Whether it is a shim that says when it has let go of what its command may let go of.
+    /// Returns true if it is a shim that says when it has let go of what its command may let go of.
     pub(super) fn lets_go(&self) -> bool {
         matches!(&self.protocol, Protocol::Shim(shim) if shim.lets_go())
     }
 
-    /// Whether it speaks JSON-RPC.
     pub(super) fn is_rpc(&self) -> bool {
         matches!(self.protocol, Protocol::Rpc(_))
     }
 
-    /// Whether what it says next is a line of JSON, whose reading may take long.
+    /// Returns true if it says a line of JSON next, whose reading may take long.
     pub(super) fn speaks_json(&self) -> bool {
         match &self.protocol {
             Protocol::Rpc(_) | Protocol::Jsonl(_) => true,
@@ -164,8 +158,8 @@ impl Peer {
         }
     }
 
-    /// Whether nothing more is read from it for now: it asks for more than it takes, or it may ask again once it has taken
-    /// its answer.
+    /// Returns true if the host reads nothing more from it for now: it asks for more than it takes, or it may ask again
+    /// once it has taken its answer.
     pub(super) fn is_deaf(&self) -> bool {
         match &self.protocol {
             Protocol::Rpc(_) => self.out.pending() >= limits::OUTLET_HIGH_BYTES,
@@ -183,7 +177,7 @@ impl Peer {
         goes_on
     }
 
-    /// Whether it has its answer and has not begun another request.
+    /// Returns true if it has its answer and has not begun another request.
     pub(super) fn may_be_closed(&self) -> bool {
         self.has_answer && !self.is_leaving && self.inbox.is_empty() && !self.protocol.has_asked()
     }
@@ -249,7 +243,7 @@ impl Peer {
         }
     }
 
-    /// What a peer wants that sends these bytes with descriptors. `None` where none belong.
+    /// The purpose of a peer that sends these bytes with descriptors. `None` if none belong there.
     pub(super) fn purpose_of_descriptors(&mut self, bytes: &[u8]) -> Option<Purpose> {
         self.protocol.decide(self.inbox.first().or(bytes.first()));
         match &self.protocol {
@@ -263,8 +257,8 @@ impl Peer {
         }
     }
 
-    /// Notes that it was found to be confined as the host is, as far as this purpose asks, for descriptors that come with
-    /// these bytes.
+    /// Notes that it is confined as the host is, as far as this purpose asks, for descriptors that come with these
+    /// bytes.
     pub(super) fn admit(&mut self, purpose: Purpose, bytes: &[u8], now: Instant) {
         self.takes_descriptors = true;
         let is_for_command = purpose == Purpose::Run && self.inbox.is_empty();
@@ -272,8 +266,8 @@ impl Peer {
         self.admitted = frame.filter(|frame| wire::is_whole_frame(frame)).map(|_| now);
     }
 
-    /// Whether the peer, whose end was read, has only shut its writing side and may wait for an answer. Its last line
-    /// needs no newline then. A whole close(2) ends its command.
+    /// Returns true if the peer, whose end was read, has only shut its writing side and may wait for an answer. Its
+    /// last line needs no newline then. A whole close(2) ends its command.
     fn still_listens(&mut self) -> bool {
         self.protocol.decide(self.inbox.first());
         let listens = self.protocol.allows_half_close() && !socket::is_hung_up(self.port.fd());
@@ -301,7 +295,7 @@ impl Peer {
     /// Queues and sends what the command's log has for the peer, for as long as the turn allows.
     pub(super) fn read_log(&mut self, engine: &mut Engine, now: Instant) -> Progress {
         let (mut is_end, until) = (false, Instant::now() + limits::PUMP_TIME);
-        // It ends when the log is read or the socket is full. An event tells when there is more to do.
+        // It ends when the log is read or the socket is full. An event reports when there is more to do.
         while self.send()
             && let Some(cursor) = self.cursor
             && self.out.pending() < limits::OUTLET_HIGH_BYTES
@@ -326,7 +320,7 @@ impl Peer {
         Progress::Waits
     }
 
-    /// Queues an item of the log. Returns whether all of it is queued; else the rest of its output is still to come.
+    /// Queues an item of the log. Returns true if all of it is queued; else the rest of its output is still to come.
     fn take(&mut self, item: &Item<'_>, now: Instant) -> bool {
         let Item::Entry(Entry::Output { stream, bytes, .. }) = item else {
             self.protocol.accept(item, now, self.out.buffer());
@@ -346,7 +340,6 @@ impl Peer {
         is_whole
     }
 
-    /// What a shim's caller got of its command's output.
     pub(super) fn received(&self) -> Option<ReceivedOutput> {
         let Protocol::Shim(shim) = &self.protocol else { return None };
         Some(shim.received())
@@ -362,23 +355,23 @@ impl Peer {
         }
     }
 
-    /// Queues what the peer is told in its place in the output, once it has read all output before.
+    /// Queues the news that has its place in the output, once the peer has read all output before it.
     pub(super) fn tell_in_place(&mut self, engine: &Engine) {
         if self.cursor.is_some_and(|cursor| engine.next(cursor).is_none()) {
             for event in self.told_in_place.drain(..) {
-                // What is held of the output comes before its end.
+                // The held part of the output comes before its end.
                 self.protocol.release(self.out.buffer());
                 event.encode(self.out.buffer());
             }
         }
     }
 
-    /// Whether the peer waits for nothing that is on its way.
+    /// Returns true if the peer waits for nothing that is on its way.
     pub(super) fn has_nothing_to_take(&self) -> bool {
         self.cursor.is_none() && (self.out.is_empty() || self.is_only_greeted)
     }
 
-    /// When a peer that takes nothing is let go.
+    /// When the host lets go of a peer that takes nothing.
     pub(super) fn leaves_by(&self) -> Option<Instant> {
         self.stuck_since.map(|since| since + limits::FAREWELL_TIMEOUT)
     }

@@ -33,12 +33,11 @@ use crate::limits;
 use crate::sys::confinement::ConnectedProcess;
 use crate::sys::{caller_descriptor, process, socket};
 
-/// All connections.
 #[derive(Debug)]
 pub(super) struct Peers {
     pub(super) all: BTreeMap<PeerId, Peer>,
     last: u64,
-    /// How many may be connected at once, by the descriptors that the host may have.
+    /// The bound on connections, by the descriptors that the host may have.
     most: usize,
     /// The bytes that all answers in JSON hold together.
     outputs: Budget,
@@ -46,7 +45,7 @@ pub(super) struct Peers {
     greeting: BTreeSet<(Instant, PeerId)>,
     /// Peers that have bytes left to take, although their command has ended or everything was said to them.
     leaving: BTreeSet<PeerId>,
-    /// Peers for which a redrawn line is held back until it stands still.
+    /// Peers whose redrawn line is held back until it stands still.
     settling: BTreeSet<PeerId>,
     /// Peers that have room again or something new to take. Their jobs may be long forgotten.
     roomy: BTreeSet<PeerId>,
@@ -75,52 +74,46 @@ impl Peers {
         }
     }
 
-    /// A connected peer.
     pub(super) fn get(&self, id: PeerId) -> Option<&Peer> {
         self.all.get(&id)
     }
 
-    /// A connected peer.
     pub(super) fn get_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
         self.all.get_mut(&id)
     }
 
-    /// Whether there are as many as there may be.
     pub(super) fn is_full(&self) -> bool {
         self.all.len() >= self.most
     }
 
-    /// Whether no peer waits for anything that is on its way.
+    /// Returns true if no peer waits for anything that is on its way.
     pub(super) fn have_nothing_to_take(&self) -> bool {
         self.all.values().all(Peer::has_nothing_to_take)
     }
 
-    /// Whether a peer has room for what its job's log may have.
+    /// Returns true if a peer has room for what its job's log may have, or a JSON-RPC client has left.
     pub(super) fn has_work(&self) -> bool {
         !self.roomy.is_empty() || !self.lost_clients.is_empty()
     }
 
-    /// The peers that have room again or something new to take.
     pub(super) fn take_roomy(&mut self) -> BTreeSet<PeerId> {
         std::mem::take(&mut self.roomy)
     }
 
-    /// The peers that spoke JSON-RPC and have left since the last call, or are about to.
     pub(super) fn take_lost_clients(&mut self) -> Vec<PeerId> {
         std::mem::take(&mut self.lost_clients)
     }
 
-    /// Whether a peer has left since the last call, so that there is room for another.
+    /// Returns true if a peer has left since the last call, so that there is room for another.
     pub(super) fn take_has_left(&mut self) -> bool {
         std::mem::take(&mut self.has_left)
     }
 
-    /// Remembers an event of a peer's. Returns whether it calls for a visit.
+    /// Remembers an event of a peer's. Returns true if it calls for a visit.
     pub(super) fn remember(&mut self, id: PeerId, event: Ready) -> bool {
         self.all.get_mut(&id).is_some_and(|peer| peer.remember(event))
     }
 
-    /// Takes in a connection that was just accepted.
     pub(super) fn admit(&mut self, fd: OwnedFd, turn: &mut Turn) -> Option<PeerId> {
         let Ok(pid) = socket::peer_pid(&fd) else {
             caller_descriptor::close_connection(fd);
@@ -142,12 +135,12 @@ impl Peers {
         Some(id)
     }
 
-    /// Notes that a peer has room again or something new to take.
     pub(super) fn touch(&mut self, id: PeerId) {
         self.roomy.insert(id);
     }
 
-    /// Whether the request that is still coming has become long, while those of all peers are too long together.
+    /// Returns true if the request that is still coming has become long, while those of all peers are too long
+    /// together.
     pub(super) fn is_request_too_much(&self, id: PeerId) -> bool {
         let is_coming = |peer: &&Peer| !peer.is_leaving;
         let is_long = |peer: &Peer| peer.inbox.len() > limits::READ_BUDGET_BYTES;
@@ -167,8 +160,8 @@ impl Peers {
         }
     }
 
-    /// Has a person's terminal stand for a command's: answers, shows the end of what the command has written, and goes on
-    /// with what it writes. The person does not hold the command back.
+    /// Makes a person's terminal stand for a command's: answers, shows the end of what the command has written, and
+    /// goes on with what it writes. The person does not hold the command back.
     pub(super) fn attach(&mut self, id: PeerId, job: JobId, answer: &Answer, engine: &mut Engine) {
         self.end_greeting(id);
         let cursor = engine.attach(job, Lag::Skip);
@@ -186,7 +179,6 @@ impl Peers {
         self.roomy.insert(id);
     }
 
-    /// The command that this peer's person is attached to.
     pub(super) fn attached_to(&self, id: PeerId) -> Option<JobId> {
         self.all.get(&id)?.attached
     }
@@ -241,7 +233,8 @@ impl Peers {
         self.let_go(id, turn, engine);
     }
 
-    /// Tells a peer that the console follows: of only one command, if it ran so long and wrote this before.
+    /// Tells a peer that the console follows. If it is the console of one command, `ran` and `before` say how long that
+    /// ran and what it wrote before.
     pub(super) fn begin_console(&mut self, id: PeerId, ran: Option<Duration>, before: Option<WrittenBefore>) {
         self.end_greeting(id);
         if let Some(peer) = self.all.get_mut(&id)
@@ -267,7 +260,7 @@ impl Peers {
         }
     }
 
-    /// Lets a peer go for which everything is queued. It leaves when its bytes are out.
+    /// Lets a peer go: everything for it is queued, and it leaves when its bytes are out.
     pub(super) fn let_go(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) {
         if let Some(peer) = self.all.get_mut(&id) {
             if let Some(cursor) = peer.cursor.take() {
@@ -281,17 +274,16 @@ impl Peers {
         self.flush(id, turn, engine);
     }
 
-    /// Closes every connection, at the host's end.
     pub(super) fn close(&mut self, turn: &mut Turn) {
         std::mem::take(&mut self.all).into_values().for_each(|peer| turn.close_connection(peer.port));
     }
 
-    /// What callers got of their commands' output, of those that have ended since the last call.
+    /// The output that callers got of their commands, for those that have ended since the last call.
     pub(super) fn take_received(&mut self) -> Vec<(JobId, ReceivedOutput)> {
         std::mem::take(&mut self.received)
     }
 
-    /// Gives a peer what its command's log has for it. Returns the job whose log it read.
+    /// Gives a peer the news of its command's log. Returns the job whose log it read.
     pub(super) fn pump(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) -> Option<JobId> {
         let peer = self.all.get_mut(&id)?;
         let job = peer.job;
@@ -343,7 +335,7 @@ impl Peers {
         self.tell(id, |out| wire::FromHost::Attach.encode(out));
     }
 
-    /// So many bytes of keys have reached the run's terminal.
+    /// Tells a shim that this many bytes of keys have reached the run's terminal.
     pub(super) fn on_keys_taken(&mut self, id: PeerId, bytes: u32) {
         self.tell(id, |out| wire::FromHost::Taken(bytes).encode(out));
     }
@@ -356,24 +348,22 @@ impl Peers {
         }
     }
 
-    /// The number of a shim's process.
+    /// A shim's process; `None` for other peers.
     pub(super) fn shim_pid(&self, id: PeerId) -> Option<Pid> {
         self.all.get(&id).filter(|peer| peer.is_shim()).map(|peer| peer.pid)
     }
 
-    /// The process of a shim, as long as it lives.
     pub(super) fn shim_process(&self, id: PeerId) -> Option<ConnectedProcess> {
         let peer = self.all.get(&id).filter(|peer| peer.is_shim())?;
         ConnectedProcess::of(peer.port.fd(), peer.pid, peer.accepted).ok()
     }
 
-    /// Gives the caller's terminal these modes at the end. Returns `false` when the peer is gone.
+    /// Orders the shim to give the caller's terminal these modes at the end. Returns `false` when the peer is gone.
     pub(super) fn give_modes(&mut self, id: PeerId, modes: TerminalModes) -> bool {
         self.tell(id, |out| wire::FromHost::Modes(modes).encode(out));
         self.all.contains_key(&id)
     }
 
-    /// The terminals that are relayed now.
     pub(super) fn terminals(&self) -> impl Iterator<Item = &SavedTerminal> {
         self.all.values().filter_map(|peer| peer.terminal.as_ref())
     }
@@ -386,7 +376,6 @@ impl Peers {
     }
 }
 
-/// Whether an item is the end of a command.
 fn is_last(item: &Item<'_>) -> bool {
     matches!(item, Item::Entry(Entry::Closed { .. }))
 }

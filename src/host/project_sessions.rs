@@ -1,4 +1,4 @@
-//! Which project session each command runs in, and what is kept of them for the next host.
+//! The project sessions that commands run in, and their record for the next host.
 //!
 //! [`crate::front::projects`] has the rules; `rpc/projects.rs` serves the programs that define, list and end them.
 
@@ -17,23 +17,23 @@ use crate::journal::record::timestamp;
 use crate::limits;
 use crate::sys::project;
 
-/// The project sessions, and what was found out about directories.
 #[derive(Debug, Default)]
 pub(super) struct ProjectSessions {
     pub(super) known: Projects,
     /// The tops of the git projects of directories that were named in JSON, while they are few.
     tops: BTreeMap<String, Option<String>>,
-    /// The commands that wait for the end of a suspension, as a person was told.
+    /// The commands that wait for the end of a suspension, as the console has said.
     held_back: BTreeSet<JobId>,
 }
 
 impl ProjectSessions {
-    /// Those that an earlier host has kept.
+    /// The sessions that an earlier host has kept.
     pub(super) fn new(known: Projects) -> Self {
         Self { known, ..Self::default() }
     }
 
-    /// Finds out how deep in its git project a command is whose directory came as a path. Otherwise its shim has looked.
+    /// Finds out how deep in its git project a command is, if its directory came as a path. Otherwise its shim has
+    /// looked.
     pub(super) fn find_depth(&mut self, command: &mut Command) {
         let Some(dir) = command.dir.clone() else { return };
         let top = self.top(&dir);
@@ -83,21 +83,21 @@ pub(super) fn commands(id: ProjectId, runs: &Runs, engine: &Engine) -> (Vec<JobI
     (running, over.into_iter().filter(|&job| runs.get(job).is_some_and(ActiveRun::has_left)).collect())
 }
 
-/// Whether a command of a project session runs, or has left something running.
+/// Returns true if a command of a project session runs, or has left something running.
 pub(super) fn is_in_use(id: ProjectId, runs: &Runs, engine: &Engine) -> bool {
     let (running, over) = commands(id, runs, engine);
     !running.is_empty() || !over.is_empty()
 }
 
 impl Host {
-    /// Has the recorder keep what was defined since the last call.
+    /// Gives the definitions since the last call to the recorder.
     pub(super) fn keep_projects(&mut self) {
         if let Some(text) = self.projects.known.take_changed() {
             self.recorder.keep_projects(text, self.turn.now);
         }
     }
 
-    /// Whether a command may not begin yet, because its project session is suspended. A person is told so once.
+    /// Returns true if a command may not begin yet, because its project session is suspended. The console says so once.
     pub(super) fn is_held_back(&mut self, job: JobId) -> bool {
         let project = self.runs.get(job).and_then(|run| run.description.project);
         let known = project.and_then(|id| self.projects.known.get(id));
@@ -108,7 +108,7 @@ impl Host {
         true
     }
 
-    /// Has the commands begin that a suspension which is over has held back.
+    /// Lets the commands begin that a suspension has held back, now that it is over.
     pub(super) fn begin_held_back(&mut self) {
         self.projects.held_back.clear();
         self.engine.start_queued();

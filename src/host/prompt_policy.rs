@@ -1,10 +1,10 @@
-//! What happens when a command asks for terminal input: whether it waits for a person, and for how long.
+//! The policy for a command that asks for terminal input: it waits for a person, or not, and for how long.
 
 use std::time::{Duration, Instant};
 
 use crate::limits;
 
-/// What a person chose with `--prompts`.
+/// A person's choice with `--prompts`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PromptChoice {
     /// Wait while somebody is at the console.
@@ -17,10 +17,8 @@ pub enum PromptChoice {
 }
 
 impl PromptChoice {
-    /// The words for the choices.
     pub const WORDS: &'static str = "auto, ask, fail";
 
-    /// The choice that this word stands for.
     #[must_use]
     pub fn named(word: &[u8]) -> Option<Self> {
         match word {
@@ -32,7 +30,6 @@ impl PromptChoice {
     }
 }
 
-/// The policy, with what it depends on.
 #[derive(Debug)]
 pub(super) struct PromptPolicy {
     choice: PromptChoice,

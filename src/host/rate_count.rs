@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How often something was done in the second that began then, for a bound on it.
+/// The number of times that something was done in the second that began then.
 #[derive(Debug)]
 pub(super) struct RateCount {
     second: Instant,
@@ -14,7 +14,7 @@ impl RateCount {
         Self { second: now, count: 0 }
     }
 
-    /// Counts one more. Returns whether it is one of the first `most` of this second.
+    /// Counts one more. Returns true if it is one of the first `most` of this second.
     pub(super) fn take(&mut self, most: u32, now: Instant) -> bool {
         if now >= self.second + Duration::from_secs(1) {
             *self = Self::new(now);

@@ -30,19 +30,18 @@ use rexec_sh::protocol::process::Pid;
 /// Columns that a line from the recorder may take: a sentence and a path.
 const NEWS_COLUMNS: usize = 4096;
 
-/// The host's end of the journal.
 #[derive(Debug)]
 pub(super) struct RecorderLink {
     process: RecorderProcess,
     feed: Feed,
     /// The recorder has written something, so that there is room for more.
     has_room: bool,
-    /// What the recorder answered about runs that a person begins to follow: the mark's number, and the output so far.
+    /// The recorder's answers about runs that a person begins to follow: the mark's number, and the output so far.
     pub(super) reached: Vec<(u64, Option<OutputSoFar>)>,
 }
 
 impl RecorderLink {
-    /// Makes the journal's directory and starts a recorder. Returns the link and what the recorder said.
+    /// Makes the journal's directory and starts a recorder. Also returns what the recorder said.
     ///
     /// # Errors
     /// The directory cannot be made or is not private, or no process can be started.
@@ -56,7 +55,6 @@ impl RecorderLink {
         self.process.path()
     }
 
-    /// The recorder's process, while there is one.
     pub(super) fn pid(&self) -> Option<Pid> {
         self.process.pid()
     }
@@ -66,7 +64,6 @@ impl RecorderLink {
         self.process.token()
     }
 
-    /// Remembers an event of the recorder's socket.
     pub(super) fn remember(&mut self, event: Ready) {
         if let Some(port) = self.process.port() {
             port.remember(event);
@@ -96,12 +93,11 @@ impl RecorderLink {
         self.feed.note(job, note);
     }
 
-    /// Commands ran without a host.
     pub(super) fn on_unseen(&mut self, unseen: &UnseenRecord, now: Instant) {
         self.feed.on_unseen(unseen, self.process.out.buffer(), now);
     }
 
-    /// These callers have all that they get of their commands' output.
+    /// These callers have got all of their commands' output that they will get.
     pub(super) fn note_received(&mut self, received: Vec<(JobId, ReceivedOutput)>) {
         for (job, ReceivedOutput { bytes, hidden }) in received {
             self.feed.note(job, |end| (end.received, end.hidden) = (Some(bytes), hidden));
@@ -113,17 +109,15 @@ impl RecorderLink {
         self.feed.keep_projects(text, self.process.out.buffer(), now);
     }
 
-    /// A command left these processes running.
     pub(super) fn on_left(&mut self, job: JobId, left: Vec<Straggler>) {
         self.feed.on_left(job, left);
     }
 
-    /// Takes what a command's log has for the journal, as far as there is room.
+    /// Takes what a command's log has for the journal, up to the limit of its room.
     pub(super) fn pump(&mut self, engine: &mut Engine, job: JobId, now: Instant) {
         self.feed.pump(engine, job, self.process.out.buffer(), now);
     }
 
-    /// Takes in what the recorder says.
     pub(super) fn visit(&mut self, turn: &mut Turn, engine: &mut Engine, screen: &mut Screen) {
         let news = self.process.read();
         for status in news.statuses {
@@ -166,7 +160,7 @@ impl RecorderLink {
         }
     }
 
-    /// Time has passed. Returns whether logs may have room because of it.
+    /// Returns true if logs may have room because time has passed.
     pub(super) fn tick(&mut self, turn: &mut Turn, engine: &mut Engine, screen: &mut Screen) -> bool {
         let has_let_go = self.feed.tick(engine, turn.now);
         if let Some(text) = self.feed.take_notice(turn.now) {
@@ -183,7 +177,8 @@ impl RecorderLink {
         has_let_go
     }
 
-    /// Sends what is due to the recorder, and takes more from the logs. Returns whether logs may have room because of it.
+    /// Sends what is due to the recorder, and takes more from the logs. Returns true if logs may have room because of
+    /// it.
     pub(super) fn flush(&mut self, engine: &mut Engine, screen: &mut Screen, now: Instant) -> bool {
         let has_room = std::mem::take(&mut self.has_room);
         if has_room {
@@ -196,7 +191,7 @@ impl RecorderLink {
         has_room
     }
 
-    /// Says how many records were given up, on the console and in the file.
+    /// Reports the number of records that were given up, on the console and in the file.
     pub(super) fn tell_given_up(&mut self, screen: &mut Screen, now: Instant) {
         let count = self.feed.take_given_up(self.process.out.buffer(), now);
         if count > 0 {

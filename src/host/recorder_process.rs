@@ -26,7 +26,7 @@ use crate::sys::{helper, process, socket};
 use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 
-/// A recorder whose end was not noticed yet.
+/// A recorder whose end the host has not noticed yet.
 #[derive(Debug)]
 struct LiveRecorder {
     port: Port,
@@ -34,41 +34,36 @@ struct LiveRecorder {
     born: Instant,
     /// It has written something, so whatever ended it does not end every recorder at its beginning.
     has_written: bool,
-    /// It said that it ends because everything is done.
+    /// It has said that everything is done and that it ends.
     has_left: bool,
 }
 
-/// The recorder's process and the bytes on their way to and from it.
 #[derive(Debug)]
 pub(super) struct RecorderProcess {
     session: Session,
     bounds: Bounds,
     link: Option<LiveRecorder>,
-    /// Frames on their way to it.
     pub(super) out: Outlet,
     inbox: Vec<u8>,
     /// The pause before the attempt after the next one.
     pause: Duration,
-    /// The next attempt to start a recorder.
     pub(super) retry_at: Option<Instant>,
-    /// The human was told that the recorder died, and not yet that the journal goes on.
+    /// The human knows that the recorder died, and not yet that the journal goes on.
     is_down_told: bool,
 }
 
-/// What a recorder said, and whether it is gone. Its last words and its end can come together, and no event tells of
-/// either again.
+/// What a recorder said, and if it is gone. Its last words and its end can come together, and no event reports either
+/// again.
 #[derive(Debug, Default)]
 pub(super) struct RecorderNews {
     pub(super) statuses: Vec<RecorderStatus>,
     pub(super) is_gone: bool,
 }
 
-/// Whether the human was told that there is no recorder.
+/// The loss of a recorder, which the human knows already or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// The human knows.
     Known,
-    /// The human does not know yet.
     New,
 }
 
@@ -119,7 +114,6 @@ impl RecorderProcess {
         self.link.as_ref().map(|link| link.port.token())
     }
 
-    /// The process, while there is one.
     pub(super) fn pid(&self) -> Option<Pid> {
         self.link.as_ref().map(|link| link.pid)
     }
@@ -145,7 +139,7 @@ impl RecorderProcess {
         Ok(())
     }
 
-    /// The recorder is dead: decides when another one is started. Returns whether the human knows already.
+    /// Decides when another recorder replaces the dead one. Returns whether the human knows of the loss.
     pub(super) fn on_gone(&mut self, poller: &mut Poller, now: Instant) -> Loss {
         let Some(link) = self.link.take() else { return Loss::Known };
         link.port.close(poller);
@@ -164,7 +158,7 @@ impl RecorderProcess {
         self.pause = (self.pause * 2).clamp(limits::RECORDER_RETRY, limits::RECORDER_RETRY_MAX);
     }
 
-    /// Starts another recorder if it is time for an attempt. Returns whether there is a new one.
+    /// Starts another recorder if it is time for an attempt. Returns true if there is a new one.
     pub(super) fn retry(&mut self, poller: &mut Poller, now: Instant) -> bool {
         if self.retry_at.is_none_or(|at| at > now) {
             return false;
@@ -176,14 +170,13 @@ impl RecorderProcess {
         self.link.is_some()
     }
 
-    /// Kills a recorder that takes nothing.
     pub(super) fn kill(&mut self) {
         if let Some(link) = &self.link {
             orphans::kill_child(link.pid);
         }
     }
 
-    /// Sends as much as the recorder takes. Returns whether it took anything.
+    /// Sends as much as the recorder takes. Returns true if it took anything.
     pub(super) fn flush(&mut self) -> bool {
         let before = self.out.pending();
         if let Some(link) = self.link.as_mut().filter(|link| before > 0 && link.port.is_writable()) {
@@ -193,7 +186,6 @@ impl RecorderProcess {
         self.out.pending() < before
     }
 
-    /// Reads everything that the recorder says.
     pub(super) fn read(&mut self) -> RecorderNews {
         let (mut buffer, mut news) = ([0; 4096], RecorderNews::default());
         let Some(link) = self.link.as_mut() else { return news };
@@ -246,7 +238,7 @@ impl RecorderProcess {
         }
     }
 
-    /// Gives the recorder everything that is queued and waits for its end, as long as it makes progress. If it dies
+    /// Gives the recorder everything in the queue and waits for its end, as long as it makes progress. If it dies
     /// before the file has everything, another recorder gets the rest. A journal without all ends is not closed: the
     /// next host marks the runs that have no end in it.
     #[expect(clippy::disallowed_methods, reason = "the loop is over")]
@@ -298,7 +290,7 @@ impl RecorderProcess {
     }
 }
 
-/// How long the host's end waits for the recorder: a time in all, and a shorter one without progress.
+/// The time that the host's end waits for the recorder: one in all, and a shorter one without progress.
 #[derive(Debug)]
 struct FinishDeadline {
     end: Instant,
@@ -310,7 +302,6 @@ impl FinishDeadline {
         Self { end: now + limits::RECORDER_FAREWELL, stalled: now + limits::RECORDER_FAREWELL_STALL }
     }
 
-    /// The recorder has taken something.
     fn renew(&mut self, now: Instant) {
         self.stalled = now + limits::RECORDER_FAREWELL_STALL;
     }

@@ -54,7 +54,7 @@ use fifo::ReportFifo;
 use run::ReportedRun;
 use search::ShimSearch;
 
-/// What was found wrong with reports, each told once.
+/// The faults of reports that the console has named, each once.
 #[derive(Debug, Default)]
 struct Told {
     forged: bool,
@@ -65,54 +65,52 @@ struct Told {
     meddled: bool,
 }
 
-/// All reports.
 #[derive(Debug)]
 pub(super) struct Reports {
     /// `None` with `--no-reports`.
     fifo: Option<ReportFifo>,
-    /// Its device and inode.
+    /// Device and inode.
     fifo_identity: Option<(u64, u64)>,
     runs: BTreeMap<RunKey, ReportedRun>,
     dropped: DroppedShims,
     /// The keys of the runs that ended last, newest first. Nothing comes with them any more.
     over: VecDeque<RunKey>,
-    /// The lines about refused callers that are shown unless a report comes first.
+    /// The lines about refused callers that the console shows unless a report comes first.
     refused: Vec<Refused>,
-    /// By whose hash a report and the refusal before it are recognized: nobody else can make two that have the same.
+    /// Its hash matches a report with the refusal before it: nobody else can make two that have the same.
     hash: RandomState,
     told: Told,
     search: ShimSearch,
     beginnings: RateCount,
     /// Looks at the processes that beginnings name.
     looks: RateCount,
-    /// What shims have left that could not even report.
+    /// The notes of shims that could not even report.
     pub(super) notes: UnseenNotes,
 }
 
-/// A caller whose command was refused, and that is about to report it. It holds no more than its line shows: a request may
-/// be of megabytes.
+/// A caller whose command was refused, and that is about to report it. It holds no more than its line shows: a request
+/// may have megabytes.
 #[derive(Debug)]
 struct Refused {
     until: Instant,
     why: &'static str,
-    /// Its line, if no report comes.
+    /// The console's line if no report comes.
     line: String,
     /// The hash of its name and its arguments.
     hash: u64,
 }
 
-/// What is known of a command that was refused, and why it was.
+/// A refused command, and why it was refused.
 #[derive(Debug)]
 pub(super) struct ExpectedReport<'a> {
     pub(super) why: &'static str,
     pub(super) whoami: &'a str,
     pub(super) command: &'a [u8],
-    /// The arguments, by which its report is recognized.
+    /// The arguments, which identify its report.
     pub(super) exec: &'a [Vec<u8>],
 }
 
 impl Reports {
-    /// Reports beside this socket.
     pub(super) fn new(socket: &Path, is_on: bool, now: Instant) -> Self {
         let fifo = is_on.then(|| ReportFifo::new(place::report_path(socket)));
         let (runs, refused, notes) = (BTreeMap::new(), Vec::new(), UnseenNotes::new(socket, now));
@@ -144,21 +142,18 @@ impl Reports {
         }
     }
 
-    /// Closes and removes the FIFO.
     pub(super) fn close(&mut self, turn: &mut Turn) {
         if let Some(fifo) = self.fifo.take() {
             fifo.close(turn);
         }
     }
 
-    /// Remembers an event of the FIFO.
     pub(super) fn remember(&mut self, event: Ready) {
         if let Some(fifo) = &mut self.fifo {
             fifo.remember(event);
         }
     }
 
-    /// The registration of the FIFO.
     pub(super) fn token(&self) -> Option<Token> {
         self.fifo.as_ref().and_then(ReportFifo::token)
     }
@@ -194,12 +189,12 @@ impl Reports {
         self.refused.iter().position(is_it).map(|at| self.refused.remove(at))
     }
 
-    /// Looks for reports in the next visit, although no event has told of any.
+    /// Looks for reports in the next visit, although no event has reported any.
     pub(super) fn expect_input(&mut self) {
         self.fifo.iter_mut().for_each(ReportFifo::expect_input);
     }
 
-    /// Whether a process is below the shim of a reported run, so that the command is seen already.
+    /// Returns true if a process is below the shim of a reported run, so that the command is seen already.
     pub(super) fn is_below_shim(&self, pid: Pid) -> bool {
         let begun = self.runs.values().filter(|run| run.job.is_some());
         let shims: Vec<InnerProcess> = begun.map(ReportedRun::named).collect();

@@ -1,6 +1,6 @@
-//! Requests: what peers say, and the owner that answers it.
+//! Peers' requests, and the owner that answers each.
 //!
-//! What a peer says comes as a [`PeerRequest`], and `Host::serve` has one arm for each. A command goes on in
+//! Each request of a peer comes as a [`PeerRequest`], and `Host::serve` has one arm for each. A command goes on in
 //! `submissions.rs`.
 
 use std::time::Instant;
@@ -91,8 +91,8 @@ impl Host {
         }
     }
 
-    /// Has a peer bring descriptors with its next bytes, so many of which are in the buffer. Else it gets its answer, and
-    /// the descriptors stay where they are: closing one may take time, and processes in sandboxes may send any.
+    /// Lets a peer bring descriptors with its next bytes; the buffer has `length` of these. Else it gets its answer,
+    /// and the descriptors stay where they are: closing one may take time, and processes in sandboxes may send any.
     fn admit_descriptors(&mut self, id: PeerId, length: usize) -> Option<Heard> {
         let peer = self.peers.get_mut(id)?;
         let Some(purpose) = peer.purpose_of_descriptors(&self.turn.buffer[..length]) else {
@@ -120,14 +120,13 @@ impl Host {
         None
     }
 
-    /// Leaves a command to its caller's own sandbox.
     fn refuse(&mut self, id: PeerId, why: Difference) {
         let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
         let hint = "run the command without rexec, or start rexec-host with --allow-sandboxed";
         self.peers.refuse(id, &Notice::new(OWN_FAILURE, problem, hint), &mut self.turn, &mut self.engine);
     }
 
-    /// Serves what a peer has said, as far as it is whole.
+    /// Serves the whole requests of a peer.
     fn hear(&mut self, id: PeerId) {
         let mut left = limits::REQUESTS_PER_TURN;
         while let Some(peer) = self.peers.get_mut(id).filter(|peer| !peer.is_leaving) {
@@ -149,7 +148,7 @@ impl Host {
                 return self.fail(id, &TOO_MANY_DESCRIPTORS);
             }
             let taken = peer.protocol.take(&mut peer.inbox, peer.out.buffer());
-            // To read a line costs time also if it is refused. What is asked in JSON-RPC counts with its answer.
+            // To read a line costs time also if it is refused. A request in JSON-RPC counts with its answer.
             let is_call = is_rpc && matches!(taken, Ok(Some(_)));
             begun.filter(|_| !is_call).into_iter().for_each(|begun| self.rpc.pace.note(begun));
             match taken {
@@ -168,7 +167,6 @@ impl Host {
         }
     }
 
-    /// Does what a peer asks.
     fn serve(&mut self, id: PeerId, asked: PeerRequest) {
         let job = self.peers.get(id).and_then(|peer| peer.job);
         match asked {
@@ -218,13 +216,12 @@ impl Host {
         }
     }
 
-    /// Ends a peer with an error.
     pub(super) fn fail(&mut self, id: PeerId, notice: &Notice) {
         self.peers.fail(id, notice, &mut self.turn, &mut self.engine);
     }
 
-    /// Whether a request in JSON came with the descriptor that proves that no relay of bytes is in between, where that is
-    /// required. If not, the caller has been answered. A shim's request has descriptors of its own.
+    /// Returns true if a request in JSON came with the descriptor that proves that no relay of bytes is in between, or
+    /// if none is required. Otherwise the caller has got its answer. A shim's request has descriptors of its own.
     pub(super) fn has_proof(&mut self, id: PeerId) -> bool {
         let brought = self.peers.get_mut(id).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
         let is_sealed = self.peers.get(id).is_some_and(|peer| peer.is_sealed);
@@ -240,7 +237,8 @@ impl Host {
         self.sandbox_check.admit(peer, purpose)
     }
 
-    /// Whether a caller's command may run here. If not, the caller has been answered and the human told.
+    /// Returns true if a caller's command may run here. Otherwise the caller has got its answer, and the human sees the
+    /// refused command.
     fn may_run(&mut self, id: PeerId, whoami: &str, command: &[u8], exec: impl FnOnce() -> Vec<Vec<u8>>) -> bool {
         // Everything it has said was there when it was looked at for its descriptors.
         let is_admitted = |peer: &Peer| peer.admitted == Some(self.turn.now) && !peer.is_shared;
@@ -261,26 +259,26 @@ impl Host {
         false
     }
 
-    /// Whether a caller runs in a command that is reported, so that its own one is seen. What the shim above it has
-    /// reported before may still have to be read.
+    /// Returns true if a caller runs in a reported command, so that its own one is seen. The earlier report of the shim
+    /// above it may still have to be read.
     fn is_told_by_report(&mut self, id: PeerId) -> bool {
         self.reports.expect_input();
         self.visit_reports();
         self.peers.get(id).is_some_and(|peer| self.reports.is_below_shim(peer.pid))
     }
 
-    /// What speaks against a caller that starts, types for, answers or configures commands: it must be one that may run
-    /// them.
+    /// Checks a caller that starts, types for, answers or configures commands: it must be one that may run them.
     pub(super) fn may_decide(&mut self, id: PeerId) -> Result<(), Doubt> {
         self.admit(id, Purpose::Run)
     }
 
-    /// What speaks against a caller that sees, pauses or ends commands of others.
+    /// Checks a caller that sees, pauses or ends commands of others.
     pub(super) fn may_supervise(&mut self, id: PeerId) -> Result<(), Doubt> {
         self.admit(id, Purpose::Supervise)
     }
 
-    /// Whether nothing speaks against a caller. If something does, it is told that, and `so` what follows.
+    /// Returns true if nothing speaks against a caller. Otherwise tells it what does, and what follows from that
+    /// (`so`).
     pub(super) fn is_let(&mut self, id: PeerId, may: Result<(), Doubt>, so: &str) -> bool {
         match may {
             Ok(()) => return true,
@@ -293,7 +291,8 @@ impl Host {
         false
     }
 
-    /// A signal for a command. The caller is told that it has come, because the signal's own effect may not show it.
+    /// A signal for a command. The caller gets a receipt, because the signal's own effect may not show that it has
+    /// come.
     fn on_signal(&mut self, id: PeerId, job: JobId, signal: Signal) {
         match self.runs.at_start(job, signal) {
             AtStart::Nothing if self.engine.job(job).is_some_and(Job::is_queued) => {}

@@ -55,7 +55,7 @@ pub(super) struct Requester {
     id: Option<RequestId>,
 }
 
-/// What a client wants to be told of all runs.
+/// A client's wish to be told of all runs.
 #[derive(Debug)]
 struct Subscription {
     told: ToldEvents,
@@ -65,22 +65,20 @@ struct Subscription {
 
 #[derive(Debug, Default)]
 struct RpcClient {
-    /// Its name for itself.
     name: Option<String>,
-    /// It has brought a descriptor, where that is required.
+    /// It has brought a descriptor, if that is required.
     is_proven: bool,
     /// The runs that end with its connection.
     foreground: BTreeSet<JobId>,
-    /// The runs of which it has not been told everything, for lack of room.
+    /// The runs whose news it has not got in full, for lack of room.
     behind: BTreeSet<JobId>,
     subscriptions: BTreeMap<u64, Subscription>,
-    /// Requests that wait.
+    /// The number of its requests that wait.
     waiting: usize,
     /// The process that stands for its agent.
     origin: Option<Pid>,
 }
 
-/// All clients, and the runs that are kept for them.
 #[derive(Debug, Default)]
 pub(super) struct RpcClients {
     all: BTreeMap<PeerId, RpcClient>,
@@ -89,7 +87,7 @@ pub(super) struct RpcClients {
     ended: VecDeque<(Instant, JobId)>,
     /// When something is due for a run: a wait is over, or its filter has held a line for long enough.
     timed: BTreeSet<(Instant, JobId)>,
-    /// What is kept of all runs, bytes.
+    /// The kept bytes of all runs.
     weight: usize,
     subscriptions: u64,
     /// Clients that have something new to take.
@@ -98,9 +96,8 @@ pub(super) struct RpcClients {
     restarts: Vec<Restart>,
     /// When a run may be looked at again for its ports.
     next_port_look: Option<Instant>,
-    /// How much time requests get.
     pub(super) pace: RequestPace,
-    /// Long answers that were written in this turn, bytes.
+    /// Bytes of the long answers in this turn.
     written: usize,
     /// Runs whose answers wait for the next turn.
     unanswered: BTreeSet<JobId>,
@@ -109,12 +106,11 @@ pub(super) struct RpcClients {
 }
 
 impl RpcClients {
-    /// A call has come from this peer.
+    /// Returns the client of this peer, which becomes one with its first call.
     fn meet(&mut self, peer: PeerId) -> &mut RpcClient {
         self.all.entry(peer).or_default()
     }
 
-    /// Answers a request.
     fn answer(&mut self, to: &Requester, result: &RpcAnswer, peers: &mut Peers) {
         if let (Some(id), Some(peer)) = (&to.id, peers.get_mut(to.peer)) {
             put_result(id, result, peer.out.buffer());
@@ -122,7 +118,6 @@ impl RpcClients {
         }
     }
 
-    /// Answers a request with an error.
     fn fail(&mut self, to: &Requester, error: &RpcError, peers: &mut Peers) {
         if let (Some(id), Some(peer)) = (&to.id, peers.get_mut(to.peer)) {
             put_error(Some(id), error, peer.out.buffer());
@@ -130,15 +125,14 @@ impl RpcClients {
         }
     }
 
-    /// A request of this client waits no more.
     fn end_wait(&mut self, peer: PeerId) {
         if let Some(client) = self.all.get_mut(&peer) {
             client.waiting = client.waiting.saturating_sub(1);
         }
     }
 
-    /// Whether a client has room for a long answer. If not, it hears of the run again when it has: answers that it does not
-    /// take would fill the memory. When many were written in this turn, the rest follows in the next ones.
+    /// Returns true if a client has room for a long answer. If not, it hears of the run again when it has: answers that
+    /// it does not take would fill the memory. When many were written in this turn, the rest follows in the next ones.
     fn has_room(&mut self, peer: PeerId, job: JobId, peers: &Peers) -> bool {
         if self.written >= limits::RPC_ANSWERS_PER_TURN {
             self.first = self.first.filter(|_| !self.unanswered.is_empty()).or(Some(job));
@@ -157,13 +151,13 @@ impl RpcClients {
         self.all.keys().filter_map(|&id| peers.get(id)).map(|peer| peer.out.pending()).sum()
     }
 
-    /// Whether a process stands for as many connections as one agent may have.
+    /// Returns true if a process stands for as many connections as one agent may have.
     fn has_too_many(&self, origin: Pid) -> bool {
         let same = self.all.values().filter(|client| client.origin == Some(origin));
         same.count() >= limits::RPC_CONNECTIONS_MAX
     }
 
-    /// Takes up what has happened to clients: these have room again, and others are gone. Returns the runs to look at.
+    /// Deals with clients that have room again, and with those that are gone. Returns the runs to look at.
     pub(super) fn take_up(
         &mut self,
         roomy: &BTreeSet<PeerId>,
@@ -191,7 +185,7 @@ impl RpcClients {
         jobs
     }
 
-    /// Keeps what these runs have written, tells their watchers, and answers what waited for it.
+    /// Keeps these runs' new output, tells their watchers, and answers the requests that waited for it.
     pub(super) fn pump(
         &mut self,
         jobs: &BTreeSet<JobId>,
@@ -217,7 +211,7 @@ impl RpcClients {
                 turn.queue(peer.port.token());
             }
             if !peer.is_deaf() && client.is_some_and(|client| !client.behind.is_empty()) {
-                // It has taken everything at once: no event will tell that it has room.
+                // It has taken everything at once: no event will report that it has room.
                 behind.insert(id);
             }
             if peer.is_half_closed && peer.inbox.is_empty() && client.is_some_and(RpcClient::is_idle) {
@@ -261,7 +255,7 @@ impl RpcClients {
         }
     }
 
-    /// Has the runs looked at for which something is due, and forgets those that have ended long ago.
+    /// Queues the runs for which something is due, and forgets those that have ended long ago.
     pub(super) fn tick(&mut self, turn: &mut Turn) {
         while let Some(&(at, job)) = self.timed.first().filter(|(at, _)| *at <= turn.now) {
             self.timed.remove(&(at, job));
@@ -291,7 +285,7 @@ impl RpcClients {
         self.timed.first().map(|&(at, _)| at).into_iter().chain(oldest).chain(self.pace.deadline()).min()
     }
 
-    /// Adds a run that is kept from now on, and tells those who watch all runs.
+    /// Keeps a run from now on, and tells those who watch all runs.
     fn keep(&mut self, job: JobId, mut run: KeptRun, turn: &mut Turn) {
         let mut beginning = None;
         for (&id, client) in &self.all {
@@ -306,14 +300,13 @@ impl RpcClients {
         turn.touch(job);
     }
 
-    /// Whether a client wants to be told of every run.
     fn has_watchers_of_all(&self) -> bool {
         self.all.values().any(|client| client.subscriptions.values().any(|known| known.is_for_all))
     }
 }
 
 impl RpcClient {
-    /// Whether nothing more will be said to it.
+    /// Returns true if the host will say nothing more to it.
     fn is_idle(&self) -> bool {
         self.waiting == 0 && self.foreground.is_empty() && self.subscriptions.is_empty() && self.behind.is_empty()
     }

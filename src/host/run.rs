@@ -31,34 +31,32 @@ use crate::text::echo::SecretLine;
 use crate::text::redact::Redactor;
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
-/// One command, as the host holds it.
 #[derive(Debug)]
 pub(super) struct ActiveRun {
-    /// The peer that asked for it.
     pub(super) peer: Option<PeerId>,
     /// The command, until its guard has begun with it; or why it cannot be started.
     pub(super) pending: Option<Result<PendingStart, StartError>>,
     pub(super) description: Description,
-    /// What its request holds of the bytes for all requests, until its guard has all of it.
+    /// Its request's share of the bytes for all requests, until its guard has all of it.
     pub(super) request: Option<Share>,
     pub(super) accepted: Instant,
     /// Its shim has not said yet that it has let go of what the command may let go of.
     pub(super) is_held_by_shim: bool,
     pub(super) guard: Option<GuardLink>,
-    /// How many guards got it before.
+    /// The number of guards that got it before.
     pub(super) attempts: u32,
     /// It waits for another guard.
     pub(super) again: Option<Again>,
-    /// What it left running when it closed: process number and start time of each.
+    /// The processes that it left running when it closed: number and start time of each.
     pub(super) left: Vec<(Pid, u64)>,
     /// The hunt for what its dead guard left.
     pub(super) hunt: Option<OrphanHunt>,
     pub(super) streams: StreamPorts,
-    /// The relay of its caller's terminal, if its own stands for that.
+    /// The relay of its caller's terminal, if its own terminal stands for that.
     pub(super) relay: Option<TerminalRelay>,
     /// The person who answers its prompt, or attends to it.
     pub(super) answering: Option<Answering>,
-    /// Whether it draws on the alternate screen of its terminal.
+    /// Tracks if it draws on the alternate screen of its terminal.
     pub(super) screen: AlternateScreen,
     /// Which of the caller's streams its terminal is.
     pub(super) tty: Option<wire::CallerStream>,
@@ -67,7 +65,7 @@ pub(super) struct ActiveRun {
     pub(super) unread: [bool; Stream::ALL.len()],
     /// When it gets SIGPIPE for output on a terminal without a reader.
     pub(super) broken_pipe: BrokenPipe,
-    /// What its output has said of ports that are in use.
+    /// What its output reported of ports that are in use.
     pub(super) bind_failure: BindFailure,
     /// The secret that a person types for it.
     pub(super) secret: SecretLine,
@@ -75,32 +73,29 @@ pub(super) struct ActiveRun {
     /// Its standard input, if its caller writes that in pieces.
     pub(super) input: Option<InputPipe>,
     pub(super) pause: Pause,
-    /// Its end has been counted.
     pub(super) is_tallied: bool,
 }
 
-/// Whether a person has stopped the processes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pause {
     /// Nobody has, or they go on.
     No,
     /// They stand still, or will as soon as the run has begun.
     Paused,
-    /// Its guard was told to continue them, and has not said that it did. A guard that dies first never will.
+    /// The host told its guard to continue them, and the guard has not said that it did. A guard that dies first never
+    /// will.
     Resuming,
 }
 
 /// The streams of a run that the host reads, by [`Stream`].
 pub(super) type StreamPorts = [Option<Port>; Stream::ALL.len()];
 
-/// A command on its way to a guard.
 #[derive(Debug)]
 pub(super) struct PendingStart {
     pub(super) command: Command,
     pub(super) descriptors: Vec<CallerDescriptor>,
 }
 
-/// The link to a run's guard.
 #[derive(Debug)]
 pub(super) struct GuardLink {
     pub(super) pid: Pid,
@@ -116,7 +111,7 @@ pub(super) struct GuardLink {
     pub(super) left_by: Option<ProcessGroup>,
 }
 
-/// What a list of runs says of a command.
+/// The description of a command in a list of runs.
 #[derive(Debug)]
 pub(super) struct Description {
     pub(super) shell: String,
@@ -124,17 +119,15 @@ pub(super) struct Description {
     pub(super) caller: CallerMarks,
     pub(super) dir: String,
     pub(super) command: String,
-    /// The program itself was named, and no shell.
+    /// The request names the program itself, and no shell.
     pub(super) is_words: bool,
     pub(super) kills_group: bool,
-    /// The project session that it runs in.
     pub(super) project: Option<ProjectId>,
-    /// What masks its secrets for agents, if the host does that. It lives as long as the run.
+    /// Masks its secrets for agents, if the host does that. It lives as long as the run.
     pub(super) secrets: Option<Redactor>,
 }
 
 impl Description {
-    /// What a list of runs says of its caller and its command.
     pub(super) fn listed(&self) -> Listed {
         let CallerMarks { agent, session, call, role, number, .. } = &self.caller;
         Listed {
@@ -178,7 +171,7 @@ impl Description {
     }
 }
 
-/// How far the end of what a command left running has come.
+/// The state of ending what a command left running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LeftOver {
     /// Nobody asked for its end.
@@ -193,22 +186,21 @@ pub(super) enum LeftOver {
 /// The end of a command that a person asked for.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// The peers that wait for it.
     pub(super) waiting: Vec<PeerId>,
     pub(super) left_over: LeftOver,
     /// Nothing more can be done about what still lives.
     pub(super) is_given_up: bool,
-    /// The processes that could not be killed, with their programs, until they are told.
+    /// The processes that could not be killed, with their programs, until the host reports them.
     pub(super) unkillable: Vec<(Pid, String)>,
 }
 
 impl Ending {
-    /// Whether what was left over should be dead by now.
+    /// Returns true if what was left over should be dead by now.
     pub(super) fn is_killed(&self) -> bool {
         self.left_over == LeftOver::Killed && !self.is_given_up
     }
 
-    /// Whether the end of what was left over is under way.
+    /// Returns true while the host ends what was left over.
     pub(super) fn is_pursued(&self) -> bool {
         self.left_over != LeftOver::Untouched && !self.is_given_up
     }
@@ -221,7 +213,6 @@ impl Ending {
 }
 
 impl ActiveRun {
-    /// A run that waits for its start.
     pub(super) fn new(
         peer: Option<PeerId>,
         pending: Result<PendingStart, StartError>,
@@ -257,7 +248,6 @@ impl ActiveRun {
         }
     }
 
-    /// Whether a person has paused it.
     pub(super) fn is_paused(&self) -> bool {
         self.pause == Pause::Paused
     }
@@ -267,7 +257,6 @@ impl ActiveRun {
         self.streams[stream as usize].as_mut()
     }
 
-    /// The process of its guard.
     pub(super) fn guard_pid(&self) -> Option<Pid> {
         self.guard.as_ref().map(|link| link.pid)
     }
@@ -281,24 +270,24 @@ impl ActiveRun {
         }
     }
 
-    /// Whether nothing of it is left, once its job is over.
+    /// Returns true if nothing of it is left, once its job is over.
     pub(super) fn is_over(&self) -> bool {
         self.guard.is_none() && self.hunt.is_none()
     }
 
-    /// Whether processes of it may live on, once its job is over. A guard that looks after nothing any more is there for
-    /// another moment, until it has said so.
+    /// Returns true if processes of it may live on, once its job is over. A guard with no processes left lives until
+    /// its last report is read.
     pub(super) fn has_left(&self) -> bool {
         self.hunt.is_some() || self.guard.as_ref().is_some_and(|link| link.has_left || !link.shell_is_over)
     }
 
-    /// Whether no guard has begun with it. Its streams hold nothing then, and their ends mean nothing, because another
-    /// guard may get it.
+    /// Returns true if no guard has begun with it. Its streams hold nothing then, and their ends mean nothing, because
+    /// another guard may get it.
     pub(super) fn is_unbegun(&self) -> bool {
         self.guard.as_ref().map_or(self.again.is_some(), |link| !link.orders.has_begun())
     }
 
-    /// Its guard was told to begin, or has begun: no other one gets the command.
+    /// The host has told its guard to begin, or the guard has begun: no other one gets the command.
     pub(super) fn on_begun(&mut self) {
         if let Some(link) = &mut self.guard {
             link.orders.on_begun();
@@ -307,12 +296,11 @@ impl ActiveRun {
         }
     }
 
-    /// Whether it has a terminal that stands for no caller's.
+    /// Returns true if it has a terminal that stands for no caller's.
     pub(super) fn has_own_terminal(&self) -> bool {
         self.relay.is_some() && self.peer.is_none()
     }
 
-    /// Whether keys wait for room in its terminal.
     pub(super) fn has_keys(&self) -> bool {
         self.relay.as_ref().is_some_and(|relay| !relay.keys.is_empty())
             || self.answering.as_ref().is_some_and(Answering::has_keys)
@@ -328,7 +316,7 @@ impl ActiveRun {
         }
     }
 
-    /// What opens the name of its terminal from now on fails.
+    /// Makes what opens the name of its terminal from now on fail.
     pub(super) fn lock_terminal(&mut self) {
         self.stream(Stream::Tty).into_iter().for_each(|master| pty::lock(master.fd()));
     }

@@ -61,7 +61,6 @@ use crate::sys::{pty, socket};
 use crate::text::redact::Redactor;
 use rexec_sh::protocol::process::{Pid, Signal};
 
-/// All runs.
 #[derive(Debug)]
 pub(super) struct Runs {
     all: BTreeMap<JobId, ActiveRun>,
@@ -77,28 +76,27 @@ pub(super) struct Runs {
     timeouts: BTreeSet<(Instant, JobId)>,
     /// Runs that a person answers.
     answered: BTreeSet<JobId>,
-    /// Answers that are over, until the person is told.
+    /// Answers that are over, until the host tells the person.
     answers_over: Vec<AnswerOver>,
     /// Guards whose commands have left nothing, until they are kept for others.
     free: Vec<(Pid, Port)>,
-    /// Terminals that have another size, until their jobs are told.
+    /// Terminals that have another size, until the host tells their jobs.
     resized: Vec<(JobId, pty::Size)>,
-    /// What happens when a command asks for terminal input.
     pub(super) prompts: PromptPolicy,
-    /// When it was last looked for the holder of a port.
+    /// When the host last looked for the holder of a port.
     sought_holder: Option<Instant>,
     port_book: PortBook,
     to_continue: ShimsToContinue,
-    /// Outputs of commands that go on, and when their callers are told of the end, earliest first.
+    /// Ended outputs of commands that go on, and when the host tells their callers, earliest first.
     ended_outputs: VecDeque<(Instant, JobId, CallerStream)>,
-    /// Lines that people typed and terminals have yet to show, and how long that is waited for, earliest first.
+    /// Lines that people typed and terminals have yet to show, and how long the host waits for that, earliest first.
     echoes: VecDeque<(Instant, JobId)>,
     /// The processes that were there before the host.
     kin: Kin,
 }
 
 impl Runs {
-    /// No runs yet. Every process that is there now is older than the host.
+    /// Call it at the host's beginning: every process that is there now counts as older than the host.
     pub(super) fn new(prompts: PromptPolicy) -> Self {
         Self {
             all: BTreeMap::new(),
@@ -121,27 +119,23 @@ impl Runs {
         }
     }
 
-    /// What masks a run's secrets for agents, if the host does that.
+    /// Masks a run's secrets for agents. `None` if the host does not do that.
     pub(super) fn secrets(&self, job: JobId) -> Option<&Redactor> {
         self.get(job)?.description.secrets.as_ref()
     }
 
-    /// Adds a run.
     pub(super) fn insert(&mut self, job: JobId, run: ActiveRun) {
         self.all.insert(job, run);
     }
 
-    /// The run of a job.
     pub(super) fn get(&self, job: JobId) -> Option<&ActiveRun> {
         self.all.get(&job)
     }
 
-    /// The run of a job.
     pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut ActiveRun> {
         self.all.get_mut(&job)
     }
 
-    /// The link to a run's guard.
     fn link(&mut self, job: JobId) -> Option<&mut GuardLink> {
         self.all.get_mut(&job)?.guard.as_mut()
     }
@@ -151,22 +145,19 @@ impl Runs {
         self.all.iter().map(|(&job, run)| (job, run))
     }
 
-    /// The jobs of all runs.
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
         self.all.keys().copied()
     }
 
-    /// The processes of all guards.
     pub(super) fn guards(&self) -> BTreeSet<Pid> {
         self.all.values().filter_map(ActiveRun::guard_pid).collect()
     }
 
-    /// The peer that asked for this job.
     pub(super) fn peer_of(&self, job: JobId) -> Option<PeerId> {
         self.all.get(&job)?.peer
     }
 
-    /// What a signal does to a command that has not begun.
+    /// The effect of a signal on a command that has not begun.
     pub(super) fn at_start(&self, job: JobId, signal: Signal) -> AtStart {
         match self.all.get(&job).and_then(|run| run.pending.as_ref()) {
             Some(Ok(pending)) => pending.command.run().map_or(AtStart::Ends, |run| run.at_start(signal)),
@@ -174,12 +165,11 @@ impl Runs {
         }
     }
 
-    /// Has a run's guard looked at when it has not answered in time.
+    /// Watches for a run's guard that does not answer in time.
     pub(super) fn owe(&mut self, job: JobId) {
         self.owing.insert(job);
     }
 
-    /// Gives a command its caller's time limit.
     pub(super) fn limit(&mut self, job: JobId, timeout: Duration, now: Instant) {
         self.timeouts.insert((now + timeout, job));
     }
@@ -194,7 +184,6 @@ impl Runs {
         timed.chain(owing).chain(ended).chain(echo).chain(self.to_continue.deadline()).min()
     }
 
-    /// Ends commands whose time limit is over.
     pub(super) fn tick_timeouts(&mut self, engine: &mut Engine, now: Instant) {
         while let Some(&(at, job)) = self.timeouts.first().filter(|(at, _)| *at <= now) {
             self.timeouts.remove(&(at, job));
@@ -204,7 +193,6 @@ impl Runs {
         }
     }
 
-    /// Gives an order to a job's guard.
     pub(super) fn order(&mut self, job: JobId, order: Order, now: Instant) {
         let Some(run) = self.all.get_mut(&job) else { return };
         if order == Order::EndInput {
@@ -224,7 +212,7 @@ impl Runs {
         self.flush_guard(job);
     }
 
-    /// Nobody answers at the command's terminal, which is hung up.
+    /// Hangs up the command's terminal, because nobody answers there.
     pub(super) fn give_up_terminal(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
         self.order(job, Order::GiveUpTerminal, turn.now);
         self.lose_terminal(job, turn, engine);
@@ -236,7 +224,6 @@ impl Runs {
         engine.on_hangup(job, Stream::Tty);
     }
 
-    /// Sends the orders that a guard has room for.
     pub(super) fn flush_guard(&mut self, job: JobId) {
         if let Some(link) = self.link(job).filter(|link| link.control.is_writable()) {
             let port = &mut link.control;
@@ -248,7 +235,7 @@ impl Runs {
         }
     }
 
-    /// Forgets a run of which nothing is left, and closes the terminal of the oldest straggler beyond the bound.
+    /// Forgets a run if nothing of it is left, and closes the terminal of the oldest straggler beyond the bound.
     pub(super) fn reconcile(
         &mut self,
         job: JobId,

@@ -10,14 +10,13 @@ use super::peer::Peer;
 use crate::sys::confinement::{Doubt, HostConfinement, Purpose};
 use crate::text::reason::reason;
 
-/// What callers are compared with.
 #[derive(Debug)]
 pub(super) enum SandboxCheck {
     /// Every caller is let in.
     Off,
     /// Callers are compared with the host.
     Compare(Box<HostConfinement>),
-    /// The host could not read its own confinement, so it lets no caller in. The text says why.
+    /// The host could not read its own confinement, so it lets no caller in. The text is the reason.
     RefuseAll(String),
 }
 

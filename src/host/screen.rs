@@ -47,13 +47,13 @@ pub(super) struct Screen {
     out: Outlet,
     is_writable: bool,
     is_gone: bool,
-    /// What writes the errors of this process, if they go to a file.
+    /// Writes the errors of this process, if they go to a file.
     errors: Option<Writer>,
     keys: Option<Keys>,
     keyboard: Keyboard,
-    /// The commands that were named as waiting for an answer.
+    /// The commands that the console named as waiting for an answer.
     named: NamedPrompts,
-    /// A question of the keyboard's is shown.
+    /// The screen shows a question of the keyboard's.
     is_asking: bool,
     status: StatusLine,
     attention: Attention,
@@ -61,18 +61,17 @@ pub(super) struct Screen {
     has_status: bool,
     /// It is a terminal that knows more than text, and shows commands' output filtered.
     is_clever: bool,
-    /// What the status line last said that ^C stops.
+    /// The command that ^C stops, as the status line last said.
     drawn_shown: Option<Option<JobId>>,
-    /// What a key did, and until when the status line says so.
+    /// What a key did, and when the status line stops saying so.
     message: Option<(SafeText, Instant)>,
-    /// While the screen stands still, what the host says meanwhile.
+    /// The host's own lines, held while the screen stands still.
     frozen: Option<Vec<u8>>,
     /// The full-screen program that has the screen.
     taken: Option<TakeOver>,
     pub(super) keys_token: Option<Token>,
-    /// The console on other terminals.
     pub(super) viewers: Viewers,
-    /// Lines that were left out because the terminal had no room.
+    /// Lines that the host left out because the terminal had no room.
     unsaid: u64,
     /// When the next attempt to write to a full disk is due.
     retry_at: Option<Instant>,
@@ -132,7 +131,7 @@ impl Screen {
         }
     }
 
-    /// Has the screen stand still, or go on. Commands go on meanwhile: for them it is a terminal without room.
+    /// Freezes the screen, or thaws it. Commands go on meanwhile: for them it is a terminal without room.
     pub(super) fn freeze(&mut self) {
         if !self.thaw() {
             if !self.status.is_on() {
@@ -142,7 +141,7 @@ impl Screen {
         }
     }
 
-    /// Has a frozen screen go on. Returns whether it was frozen.
+    /// Thaws a frozen screen. Returns true if it was frozen.
     pub(super) fn thaw(&mut self) -> bool {
         let held = self.frozen.take();
         self.out.buffer().extend(held.iter().flatten());
@@ -160,12 +159,10 @@ impl Screen {
         self.tell(said, now);
     }
 
-    /// Whether a command is followed.
     pub(super) fn follows(&self) -> bool {
         self.console.followed().is_some()
     }
 
-    /// Shows an empty line.
     pub(super) fn end_paragraph(&mut self) {
         self.console.end_paragraph(self.out.buffer());
     }
@@ -191,13 +188,12 @@ impl Screen {
         self.console.begin(engine, cursor, heading);
     }
 
-    /// A command left these processes running.
     pub(super) fn on_left(&mut self, job: JobId, left: &[Straggler]) {
         self.console.on_left(job, left);
         self.viewers.on_left(job, left);
     }
 
-    /// Takes from the commands' logs what the console has room for.
+    /// Moves output from the commands' logs to the console, up to the limit of its queue.
     pub(super) fn pump(&mut self, engine: &mut Engine, now: Instant) {
         let (out, most) = self.out.room(limits::CONSOLE_HIGH_BYTES);
         let before = out.len();
@@ -209,7 +205,7 @@ impl Screen {
         self.pump_taken(engine);
     }
 
-    /// When the console has something to show although no command writes.
+    /// When the screen has something to do although no command writes.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let keyboard = self.keyboard.deadline();
         let deadlines = [self.console.deadline(), self.status_deadline(), self.viewers.deadline(), self.retry_at];
@@ -240,7 +236,6 @@ impl Screen {
         self.give_up();
     }
 
-    /// Whether everything was written.
     pub(super) fn is_flushed(&self) -> bool {
         self.out.is_empty()
     }
@@ -260,7 +255,7 @@ impl Screen {
         self.is_writable |= ready.writable;
     }
 
-    /// Reads what was typed and returns what the human wants. `None` when the terminal is gone.
+    /// Reads the typed keys and returns what the human wants. `None` when the terminal is gone.
     pub(super) fn take_keys(
         &mut self,
         poller: &mut Poller,
@@ -282,12 +277,11 @@ impl Screen {
         self.is_asking = false;
     }
 
-    /// Whether keys do nothing, because an answer has ended by itself.
+    /// Returns true while keys do nothing, because an answer has ended by itself.
     pub(super) fn holds_keys(&self) -> bool {
         self.keyboard.is_held()
     }
 
-    /// Time has passed for the keyboard.
     pub(super) fn tick_keys(&mut self, now: Instant) -> KeyboardTick {
         let was_held = self.keyboard.is_held();
         match self.keyboard.tick(now) {
@@ -297,7 +291,7 @@ impl Screen {
         }
     }
 
-    /// What the key that answers does, while these commands wait.
+    /// The effect of the key that answers, while these commands wait.
     pub(super) fn asks(&self, waiting: impl Iterator<Item = u64>, now: Instant) -> Asks {
         self.named.asks(waiting, now)
     }
@@ -316,7 +310,7 @@ impl Screen {
         agent.map_or_else(|| format!("#{number}"), |agent| format!("#{number} {agent}"))
     }
 
-    /// The command whose output is being shown.
+    /// The command whose output the console is showing.
     pub(super) fn shown(&self) -> Option<JobId> {
         self.console.shown()
     }
@@ -329,8 +323,8 @@ impl Screen {
         lives
     }
 
-    /// Asks the terminal for its status. Its reply comes after the replies to everything that commands asked before.
-    /// `None` when the host could not read the reply.
+    /// Asks the terminal for its status. The terminal replies after its replies to everything that commands asked
+    /// before. `None` when the host could not read the reply.
     pub(super) fn question(&mut self) -> Option<Question> {
         self.keys_token?;
         self.keys.as_ref()?;
@@ -338,7 +332,7 @@ impl Screen {
         Some(Question::default())
     }
 
-    /// Looks for the reply in what was typed. Returns whether anything was.
+    /// Looks for the reply in the typed bytes. Returns true if there were any.
     pub(super) fn listen(&mut self, poller: &mut Poller, question: &mut Question) -> bool {
         let mut has_come = false;
         self.read_keys(poller, |keys| {
@@ -352,8 +346,8 @@ impl Screen {
         has_come
     }
 
-    /// Writes as much as there is room for. Returns `false` when a terminal is gone. A pipe without a reader is not a
-    /// reason to end, because the journal still has everything.
+    /// Writes until the output blocks. Returns `false` when a terminal is gone. A pipe without a reader is not a reason
+    /// to end, because the journal still has everything.
     pub(super) fn flush(&mut self, now: Instant) -> bool {
         self.retry_at = None;
         if self.is_gone {
@@ -370,8 +364,8 @@ impl Screen {
                 *is_writable = false;
                 Ok(None)
             }
-            // The disk may have room again later, of which nothing tells. Until then the console counts what does not fit
-            // in the queue.
+            // The disk may have room again later, and nothing reports that. Until then the console counts what does not
+            // fit in the queue.
             Err(error) if sys::is_disk_full(&error) => {
                 *retry_at = Some(now + limits::CONSOLE_DISK_RETRY);
                 Ok(None)
@@ -380,7 +374,7 @@ impl Screen {
         });
         match flushed {
             Ok(Flush::Done) => {
-                // More may wait for the room that there is now, and a file tells nothing of it.
+                // More may wait for the room that there is now, and a file reports no room.
                 self.retry_at = was_full.then_some(now);
                 true
             }
@@ -406,7 +400,6 @@ impl Screen {
     }
 }
 
-/// A console for standard output.
 #[must_use]
 pub fn new_console(is_terminal: bool, view: View, color: Color, highlights: bool) -> Console {
     Console::new(kind(is_terminal, color), view).with_colours(colours(color, highlights))
@@ -423,13 +416,11 @@ fn colours(color: Color, highlights: bool) -> Colours {
     }
 }
 
-/// What the terminal offers for attention, by its names.
 fn attention() -> Attention {
     let [term, program] = ["TERM", "TERM_PROGRAM"].map(|name| std::env::var(name).unwrap_or_default());
     Attention::of(&term, &program)
 }
 
-/// What the console can show on an output.
 fn kind(is_terminal: bool, color: Color) -> ConsoleKind {
     if !is_terminal {
         return ConsoleKind::Text;
@@ -439,24 +430,23 @@ fn kind(is_terminal: bool, color: Color) -> ConsoleKind {
     if is_dumb || !has_utf8 { ConsoleKind::Dumb { has_utf8 } } else { ConsoleKind::Terminal }
 }
 
-/// A status query that was written to the terminal, and what was typed since.
+/// A status query that the host wrote to the terminal, and the bytes that came since.
 #[derive(Debug, Default)]
 pub(super) struct Question {
     pub(super) is_answered: bool,
     typed: Vec<u8>,
 }
 
-/// What time has changed at the keyboard.
+/// What has changed at the keyboard as time passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyboardTick {
     Nothing,
-    /// What it asks.
     Question,
-    /// Its keys mean something again.
+    /// Its keys have an effect again.
     Released,
 }
 
-/// The commands that run, and what the console says of each.
+/// The commands that run, and the console's heading of each.
 fn running<'a>(console: &'a Console, engine: &Engine) -> Vec<(JobId, &'a Heading)> {
     let is_running = |job: JobId| engine.job(job).is_some_and(|known| !known.is_closed());
     console.headings().filter(|(job, _)| is_running(*job)).collect()

@@ -1,4 +1,4 @@
-//! The shutdown: commands are ended, callers are told, the terminal is given back as it was, the journal is finished.
+//! The shutdown: ends commands, tells callers, gives the terminal back as it was, and finishes the journal.
 //!
 //! Every step is bounded in time, because the terminal may not be read.
 
@@ -14,7 +14,7 @@ use crate::sink::console::View;
 use crate::sys::signal::HostSignal;
 
 impl Host {
-    /// Signals came for the host. It takes some in each turn, because a process may send them as fast as they are taken.
+    /// Takes some of the host's signals in each turn, because a process may send them as fast as the host takes them.
     pub(super) fn visit_signals(&mut self, token: Token) {
         for _ in 0..limits::SIGNALS_PER_TURN {
             let Some(asked) = self.signals.take_next() else { return };
@@ -71,7 +71,7 @@ impl Host {
         self.peers.dismiss(&mut self.turn, &mut self.engine);
     }
 
-    /// Shows what is left to show, gives the terminal back, and gives the recorder the rest.
+    /// Shows what is left, gives the terminal back, and gives the recorder the rest.
     pub(super) fn close(mut self) {
         self.runs.resume_orphans();
         self.recorder.tell_given_up(&mut self.screen, self.turn.now);
@@ -91,7 +91,6 @@ impl Host {
         self.peers.close(&mut self.turn);
     }
 
-    /// Shows what there is to show, until this time.
     fn show_until(&mut self, end: Instant) {
         loop {
             self.screen.pump(&mut self.engine, self.turn.now);
@@ -106,9 +105,9 @@ impl Host {
         }
     }
 
-    /// Commands may have sent queries to the terminal, and its replies are typed on the host's standard input. They must
-    /// not be left for the parent shell. A command may have sent the same query as the host, so the first reply need not
-    /// be the last: silence has to follow it.
+    /// Drops the terminal's replies to commands' queries, which arrive on the host's standard input. They must not be
+    /// left for the parent shell. A command may have sent the same query as the host, so the first reply need not be
+    /// the last: silence has to follow it.
     fn drop_replies(&mut self, mut question: Question) {
         let end = Instant::now() + limits::REPLIES_MAX;
         let mut until = end;

@@ -19,7 +19,6 @@ use rexec_sh::protocol::process::Pid;
 /// ^D, which a reader in line mode takes for the end of its input.
 pub(super) const END_OF_FILE: &[u8] = &[4];
 
-/// A guard with its registered descriptors.
 #[derive(Debug)]
 pub(super) struct Spare {
     pub(super) pid: Pid,
@@ -37,7 +36,7 @@ struct Parked {
     since: Instant,
 }
 
-/// What a new terminal holds for a reader.
+/// The input that a new terminal holds for a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstInput {
     /// An end of file. A program that waits for input with poll(2) before it reads would never be stopped for reading.
@@ -47,7 +46,6 @@ pub(super) enum FirstInput {
     Nothing,
 }
 
-/// The guards that wait for a command.
 #[derive(Debug)]
 pub(super) struct Spares {
     waiting: VecDeque<Spare>,
@@ -60,22 +58,21 @@ pub(super) struct Spares {
 }
 
 impl Spares {
-    /// No guards yet. Their terminals get this size.
+    /// No guards yet. `size` is that of their terminals.
     pub(super) fn new(size: pty::Size) -> Self {
         Self { waiting: VecDeque::new(), parked: VecDeque::new(), size, paused_until: None, replace_at: None }
     }
 
-    /// Whether to make another guard when there is nothing else to do.
+    /// Returns true if another guard is to be made when there is nothing else to do.
     pub(super) fn wants_another(&self, now: Instant) -> bool {
         self.waiting.len() < limits::SPARE_GUARDS && self.paused_until.is_none_or(|until| now >= until)
     }
 
-    /// Whether no guard waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// A guard could not be made, or died: the next attempt waits. Commands make their own guards meanwhile.
+    /// Puts off the next attempt, after a guard could not be made or died. Commands make their own guards meanwhile.
     pub(super) fn pause(&mut self, now: Instant) {
         self.paused_until = Some(now + limits::SPARE_PAUSE);
     }
@@ -107,7 +104,6 @@ impl Spares {
         }
     }
 
-    /// Keeps a guard whose command has left nothing.
     pub(super) fn park(&mut self, poller: &mut Poller, (pid, control): (Pid, Port), now: Instant) {
         if self.parked.len() < limits::PARKED_GUARDS_MAX {
             self.parked.push_back(Parked { pid, control, since: now });
@@ -123,7 +119,7 @@ impl Spares {
         self.parked.front().map(|oldest| oldest.since + patience)
     }
 
-    /// Lets parked guards go that were not needed for a while.
+    /// Lets go of parked guards that were not needed for a while.
     pub(super) fn let_go(&mut self, poller: &mut Poller, now: Instant) {
         while self.leave_at().is_some_and(|at| at <= now)
             && let Some(oldest) = self.parked.pop_front()
@@ -132,7 +128,7 @@ impl Spares {
         }
     }
 
-    /// Lets all parked guards go, because descriptors or processes are short.
+    /// Lets go of all parked guards, because descriptors or processes are short.
     pub(super) fn let_all_go(&mut self, poller: &mut Poller) {
         self.parked.drain(..).for_each(|parked| dismiss(poller, parked.pid, parked.control));
     }
@@ -143,7 +139,7 @@ impl Spares {
             let pty = pty::open(self.size)?;
             let Some(Parked { pid, mut control, .. }) = self.parked.pop_back() else { break };
             let slave = [pty.slave.as_raw_fd()];
-            // One that has died, or does not listen, is followed by the next.
+            // After one that has died, or does not listen, try the next.
             if let Ok(Some(_)) = control.write(|fd| socket::send(fd, &RENEW, &slave)) {
                 return spare(poller, pid, control, pty.master, FirstInput::End, None);
             }
@@ -158,7 +154,7 @@ impl Spares {
     }
 
     /// Forgets the guard with this registration, which died while it waited. Whatever killed a guard that was just made
-    /// may kill the next one too, so that one is not made at once.
+    /// may kill the next one too, so the next one waits.
     pub(super) fn forget(&mut self, poller: &mut Poller, token: Token, now: Instant) {
         if let Some(at) = self.parked.iter().position(|parked| parked.control.token() == token) {
             self.parked.remove(at).into_iter().for_each(|parked| parked.control.close(poller));
@@ -181,7 +177,6 @@ impl Spares {
         }
     }
 
-    /// The processes of the guards that wait.
     pub(super) fn pids(&self) -> impl Iterator<Item = Pid> {
         self.waiting.iter().map(|spare| spare.pid).chain(self.parked.iter().map(|parked| parked.pid))
     }

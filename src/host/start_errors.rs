@@ -1,4 +1,4 @@
-//! The errors of commands that could not be started, as their callers are told.
+//! The errors of commands that could not be started, in the words for their callers.
 
 use std::io;
 

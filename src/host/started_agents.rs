@@ -1,7 +1,7 @@
-//! The agents that `rexec run` has started: whether they live, and whether their commands come.
+//! The agents that `rexec run` has started: which of them live, and whose commands come.
 //!
-//! An agent that starts shells of which none comes here is told of once, and the status line names it until one comes or
-//! the agent ends.
+//! If an agent starts shells and none of them comes here, the console says so once, and the status line names the agent
+//! until one comes or the agent ends.
 //!
 //! Invariants: an agent is looked at while none of its commands has come, one agent in a turn; a look reads a bounded
 //! number of files of /proc, of which none may wait (`sys/looker.rs`).
@@ -17,10 +17,9 @@ use crate::limits;
 use crate::sys::tree;
 use crate::text::name::name_of;
 
-/// Agents of which each new one has the host find out whether they live.
+/// The number of agents that the host checks for life when a new one begins.
 const LOOKED_AT: usize = 2;
 
-/// One of them.
 #[derive(Debug)]
 struct StartedAgent {
     pid: Pid,
@@ -29,14 +28,13 @@ struct StartedAgent {
     commands: Commands,
 }
 
-/// Whether an agent's commands come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Commands {
     /// One has come.
     Come,
-    /// None has come, and nobody was told.
+    /// None has come, and the console has not said so.
     Awaited { look_at: Instant },
-    /// It has started shells, as was told, and none of them came.
+    /// It has started shells and none of them came, as the console has said.
     Missed { look_at: Instant },
 }
 
@@ -49,7 +47,6 @@ impl Commands {
     }
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct StartedAgents(Vec<StartedAgent>);
 
@@ -59,7 +56,7 @@ impl StartedAgents {
         let start = tree::process(pid).map(|process| process.start);
         // The same process may begin another agent.
         self.0.retain(|agent| agent.pid != pid);
-        // Of the others so few are looked at that nobody can have the host look for long.
+        // The host looks at so few of the others that nobody can keep it busy with looking.
         for _ in 0..self.0.len().min(LOOKED_AT) {
             let oldest = self.0.remove(0);
             if oldest.is_alive() {
@@ -74,28 +71,26 @@ impl StartedAgents {
 
     /// A command comes from the agent that was started in this process, or from one of this name.
     pub(super) fn hear(&mut self, started: Option<Pid>, whoami: &str) {
-        // An agent may take from its commands what tells its process.
+        // An agent may strip from its commands what names its process.
         let is_its = |agent: &&mut StartedAgent| started.map_or(agent.name == whoami, |pid| agent.pid == pid);
         self.0.iter_mut().filter(is_its).for_each(|agent| agent.commands = Commands::Come);
     }
 
-    /// Whether any of them lives.
     pub(super) fn are_any_alive(&self) -> bool {
         self.0.iter().any(StartedAgent::is_alive)
     }
 
-    /// When to look at one.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.0.iter().filter_map(|agent| agent.commands.look_at()).min()
     }
 
-    /// The names of those that were told of.
+    /// The names of those whose shells did not come.
     pub(super) fn silent(&self) -> impl Iterator<Item = &str> {
         let is_told = |agent: &&StartedAgent| matches!(agent.commands, Commands::Missed { .. });
         self.0.iter().filter(is_told).map(|agent| agent.name.as_str())
     }
 
-    /// All that are known to live.
+    /// All whose end no look has found yet.
     pub(super) fn list(&self) -> Vec<answer::StartedAgent> {
         let of = |agent: &StartedAgent| answer::StartedAgent {
             pid: agent.pid.number(),
@@ -106,8 +101,8 @@ impl StartedAgents {
         self.0.iter().map(of).collect()
     }
 
-    /// Looks at one if that is due. `has_shells` tells whether a process has started shells. Returns the one that is to be
-    /// told of: its process and its name.
+    /// Looks at one if that is due. `has_shells` returns true if a process has started shells. Returns the process and
+    /// the name of an agent whose shells did not come.
     fn look(&mut self, now: Instant, has_shells: impl Fn(Pid) -> bool) -> Option<(Pid, String)> {
         let is_due = |agent: &StartedAgent| agent.commands.look_at().is_some_and(|at| at <= now);
         let at = self.0.iter().position(is_due)?;
@@ -132,7 +127,7 @@ impl StartedAgent {
     }
 }
 
-/// Whether a process has started a shell that is not rexec's.
+/// Returns true if a process has started a shell that is not rexec's.
 pub fn has_shells(agent: Pid) -> bool {
     let is_shell = |name: &[u8]| Shell::named(name).is_some() && !name.starts_with(b"rexec-");
     tree::has_below(agent, limits::SILENT_AGENT_READS_MAX, is_shell)
@@ -146,7 +141,7 @@ impl Host {
         Answer::Pong { version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() }
     }
 
-    /// Looks at an agent whose commands do not come, and tells of it.
+    /// Looks at an agent whose commands do not come, and says so on the console.
     pub(super) fn tick_started(&mut self) {
         let (now, started) = (self.turn.now, &mut self.callers.started);
         if started.deadline().is_none_or(|at| at > now) {

@@ -45,21 +45,20 @@ use crate::sys::cgroup::Groups;
 use crate::sys::{self, pty};
 use rexec_sh::protocol::process::Pid;
 
-/// What the host needs to start commands.
 #[derive(Debug)]
 pub(super) struct Starts {
     options: HostOptions,
     inherited: Inherited,
     /// The control groups of the host.
     groups: Groups,
-    /// The callers for which it was said that the limits of their control groups do not hold.
+    /// The callers for which the console said that the limits of their control groups do not hold.
     told_of_groups: BTreeSet<String>,
-    /// The bytes that all requests hold that are not with a guard yet.
+    /// The bytes of all requests that no guard has yet.
     requests: Budget,
     spares: Spares,
     /// The size of a terminal, unless its command needs another one.
     size: pty::Size,
-    /// When the next try is due of jobs for which something was short. Whether there are any, the engine's queue tells.
+    /// When the next try is due of jobs for which something was short. The engine's queue tells if there are any.
     retry_at: Option<Instant>,
     /// The host ends: no job waits for better times any more.
     is_closing: bool,
@@ -88,7 +87,6 @@ impl Starts {
         self.spares.resize(self.size);
     }
 
-    /// The host ends.
     pub(super) fn close(&mut self) {
         self.is_closing = true;
     }
@@ -105,12 +103,12 @@ impl Starts {
         self.spares.forget(&mut turn.poller, token, turn.now);
     }
 
-    /// The processes of the guards that wait.
     pub(super) fn pids(&self) -> impl Iterator<Item = Pid> {
         self.spares.pids()
     }
 
-    /// Whether to make a spare guard now: while nothing runs, so that it disturbs no command, or when there is none.
+    /// Returns true if a spare guard is to be made now: while nothing runs, so that it disturbs no command, or when
+    /// there is none.
     pub(super) fn wants_spare(&self, engine: &Engine, now: Instant) -> bool {
         !self.is_closing && self.spares.wants_another(now) && (engine.is_idle() || self.spares.is_empty())
     }
@@ -122,7 +120,6 @@ impl Starts {
         retry_at.into_iter().chain(replace_at).chain(self.spares.leave_at()).min()
     }
 
-    /// Time has passed.
     pub(super) fn tick(&mut self, engine: &mut Engine, turn: &mut Turn) {
         if self.retry_at.is_some_and(|at| at <= turn.now) {
             self.retry_at = None;
@@ -167,8 +164,8 @@ impl Starts {
         self.requests.take(bytes)
     }
 
-    /// Adds the control groups of a command's caller, where they differ from the host's. If the host may not enter one
-    /// of them, that is said once for each kind of caller.
+    /// Adds the control groups of a command's caller, if they differ from the host's. If the host may not enter one of
+    /// them, the console says so once for each kind of caller.
     pub(super) fn add_groups(&mut self, caller: Pid, command: &mut Command, screen: &mut Screen) {
         let Some(place) = self.groups.of_caller(caller) else { return };
         let is_whole = place.files.is_empty() || wire::add_cgroups(&place.files, &mut command.frame).is_ok();
@@ -227,7 +224,7 @@ impl Starts {
         }
     }
 
-    /// Whether a start that failed is tried again, because something was short that will be free again.
+    /// Returns true if a start that failed is tried again, because something was short that will be free again.
     fn may_wait(&self, error: &io::Error, accepted: Instant, now: Instant) -> bool {
         let is_shortage = error.raw_os_error().is_some_and(sys::is_shortage) && !self.is_closing;
         is_shortage && now.saturating_duration_since(accepted) < limits::START_TIMEOUT
@@ -272,14 +269,12 @@ impl Starts {
         }
     }
 
-    /// Which streams the command gets.
     pub(super) fn plan(&self, command: &Command) -> StreamPlan {
         let is_live = command.live.unwrap_or(self.options.live) && !command.is_for_program;
         let plan = StreamPlan::of(command.stdio, self.tty_of(command), command.kills_group);
         plan.live(is_live).bare(command.is_bare)
     }
 
-    /// Whether the journal keeps the environments of commands.
     pub(super) fn keeps_environments(&self) -> bool {
         self.options.environments
     }

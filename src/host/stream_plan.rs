@@ -1,4 +1,4 @@
-//! Which streams a command gets, from the kinds of its caller's descriptors.
+//! Plans the streams of a command, from the kinds of its caller's descriptors.
 //!
 //! A command has one terminal at most. A second one would be the controlling terminal of no session, so a program that
 //! reads it would block and never be stopped.
@@ -17,7 +17,7 @@ use crate::guard::control::{
     PLAN_LEADER, PLAN_LIVE, PLAN_ON_DEMAND, PLAN_ORPHANED, PLAN_OUT_PIPE, PLAN_RELAYED, PLAN_UNLESS_FED,
 };
 
-/// Whether a command finds a controlling terminal, at which its programs can ask a person.
+/// A command's controlling terminal, at which its programs can ask a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Controlling {
     /// It does: its caller has one, or wants one.
@@ -68,12 +68,12 @@ impl StreamPlan {
         }
     }
 
-    /// With `is_live`, language runtimes are asked not to buffer what they write to a pipe.
+    /// With `is_live`, the guard asks language runtimes not to buffer what they write to a pipe.
     pub(super) fn live(self, is_live: bool) -> Self {
         Self { is_live, ..self }
     }
 
-    /// With `is_bare`, nothing is added to the environment.
+    /// With `is_bare`, the guard adds nothing to the environment.
     pub(super) fn bare(self, is_bare: bool) -> Self {
         Self { is_bare, ..self }
     }
@@ -124,25 +124,24 @@ impl StreamPlan {
         (self.stdio.stderr && !self.err_pipe && !self.err_is_out).then_some(wire::CallerStream::Err)
     }
 
-    /// Whether any of the command's streams is its terminal.
     pub(super) fn has_terminal(self) -> bool {
         self.tty().is_some()
     }
 
-    /// Whether the command's terminal stands for its caller's, which the shim relays.
+    /// Returns true if the command's terminal stands for its caller's, which the shim relays.
     pub(super) fn is_relayed(self) -> bool {
         is_relayed(self.stdio, self.tty)
     }
 
-    /// Whether the command's stdin is its own terminal: if it is relayed, or if the caller is in the background of the
-    /// terminal on its stdin. A command that read the caller's terminal there would be stopped; from the session of its
-    /// guard it would not, and would take the keys of another program.
+    /// Returns true if the command's stdin is its own terminal: if it is relayed, or if the caller is in the background
+    /// of the terminal on its stdin. A command that read the caller's terminal there would be stopped; from the session
+    /// of its guard it would not, and would take the keys of another program.
     fn is_terminal_stdin(self) -> bool {
         (self.stdio.relayed && self.tty != Tty::Never)
             || (self.stdio.stdin_tty && self.stdio.background && self.tty != Tty::Never)
     }
 
-    /// Whether the command writes what it would write without rexec.
+    /// Returns true if the command writes what it would write without rexec.
     pub(super) fn is_as_written(self) -> bool {
         self.tty != Tty::Always
     }
@@ -162,8 +161,8 @@ impl StreamPlan {
     }
 }
 
-/// Whether the caller's terminal is relayed. One that is only on standard error is not, where output is wanted on a
-/// terminal whatever the caller has.
+/// Returns true if the shim relays the caller's terminal. One that is only on standard error is not relayed if output
+/// is wanted on a terminal whatever the caller has.
 fn is_relayed(stdio: Stdio, tty: Tty) -> bool {
     match tty {
         Tty::Auto => stdio.relayed || stdio.on_demand,

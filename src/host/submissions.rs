@@ -38,13 +38,12 @@ fn local_time(time: &str) -> PrimitiveDateTime {
     PrimitiveDateTime::new(local.date(), local.time())
 }
 
-/// Words as text.
 fn lossy(words: &[Vec<u8>]) -> Vec<String> {
     words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// Tells a command its number and its caller's name. One whose caller gave it a whole environment has the name only if
-/// that caller expects it.
+/// Tells a command its number and its caller's name. If its caller gave it a whole environment, it gets the name only
+/// if that caller expects it.
 fn mark(command: &mut Command, job: JobId) {
     let markers = [format!("REXEC_SEQ={}", job.0), format!("REXEC_AGENT={}", command.whoami)];
     let name = command.knows_caller.then(|| format!("REXEC_WHOAMI={}", command.whoami));
@@ -55,8 +54,8 @@ fn mark(command: &mut Command, job: JobId) {
     }
 }
 
-/// Gives a command its own place in a trace: its caller's, if that has one. A command whose caller gave it a whole
-/// environment has it only if there is one in that.
+/// Gives a command its own place in a trace: its caller's, if that has one. If its caller gave it a whole environment,
+/// it gets the variable only if that has one.
 fn trace(command: &mut Command, job: JobId, ids: &SpanIds) {
     let caller = command.run().and_then(|run| {
         let mut entries = run.env.iter().map(CStr::to_bytes);
@@ -72,7 +71,6 @@ fn trace(command: &mut Command, job: JobId, ids: &SpanIds) {
 }
 
 impl Host {
-    /// A shim's command.
     pub(super) fn submit_command(&mut self, id: PeerId, mut command: Command) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         let (pid, descriptors) = (peer.pid, std::mem::take(&mut peer.descriptors));
@@ -151,12 +149,12 @@ impl Host {
         Some(job)
     }
 
-    /// What masks a command's secrets for agents, if the host does that.
+    /// Masks a command's secrets for agents. `None` if the host does not do that.
     pub(super) fn secrets_of(&self, command: &Command) -> Option<Redactor> {
         self.options.redact_agents.then(|| command.redactor())
     }
 
-    /// Starts a job. What its caller has said meanwhile comes first, perhaps that it should not run.
+    /// Starts a job. Hears its caller first, which may have said meanwhile that the job should not run.
     pub(super) fn start(&mut self, job: JobId) {
         let has_unread = |peers: &Peers, id| peers.get(id).is_some_and(|peer| peer.port.is_readable());
         if let Some(peer) = self.runs.peer_of(job).filter(|&id| has_unread(&self.peers, id)) {
@@ -203,7 +201,7 @@ impl Host {
             unwrapped: command.is_unwrapped,
             window: Some(self.starts.window(command)),
             terminal: sandbox.is_none() && self.starts.plan(command).has_terminal(),
-            // What a sandboxed command had is not known.
+            // The host does not know a sandboxed command's environment.
             environment_sent: sandbox.is_none() && self.starts.keeps_environments(),
             relayed: command.stdio.stdout_tty && self.starts.plan(command).is_relayed(),
             sandbox: sandbox.map(str::to_owned),

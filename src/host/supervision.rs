@@ -1,4 +1,4 @@
-//! What people ask of the host about the commands of others: which run, and to end, signal, pause or resume them.
+//! People's requests about the commands of others: list, end, signal, pause and resume them.
 //!
 //! Invariant: a caller in a sandbox sees and touches nothing outside of it, and no request waits here but for an end.
 
@@ -45,7 +45,7 @@ impl Host {
         }
     }
 
-    /// Whether a caller may see and end what others run. If not, it has been answered.
+    /// Returns true if a caller may see and end what others run. Otherwise it has got its answer.
     pub(super) fn is_let_supervise(&mut self, id: PeerId) -> bool {
         let may = self.may_supervise(id);
         self.is_let(id, may, "it sees and ends no commands outside of its sandbox")
@@ -66,12 +66,11 @@ impl Host {
         self.ask_to_end();
     }
 
-    /// Everything that runs.
     fn list(&mut self) -> Answer {
         Answer::List { runs: self.all_running() }
     }
 
-    /// The same, oldest first.
+    /// Everything that runs, oldest first.
     pub(super) fn all_running(&mut self) -> Vec<Listed> {
         let helpers = self.helper_pids();
         let mut runs = self.runs.list(&helpers, &mut self.turn, &mut self.engine);
@@ -80,7 +79,6 @@ impl Host {
         runs
     }
 
-    /// What the host is and has.
     pub(super) fn status(&mut self) -> Answer {
         let runs = self.all_running();
         let count = |states: &[RunState]| {
@@ -159,7 +157,7 @@ impl Host {
             .collect()
     }
 
-    /// Whether one more peer may see the console. It is told if not.
+    /// Returns true if one more peer may see the console. Otherwise tells it so.
     fn has_room_for_viewer(&mut self, id: PeerId) -> bool {
         let is_full = self.screen.viewers.is_full();
         if is_full {
@@ -169,7 +167,6 @@ impl Host {
         !is_full
     }
 
-    /// Tells this peer of each command that ends.
     fn tell_transcript(&mut self, id: PeerId, ansi: bool) {
         if self.has_room_for_viewer(id) {
             self.peers.end_greeting(id);
@@ -180,7 +177,6 @@ impl Host {
         }
     }
 
-    /// Shows the console to this peer, too.
     fn watch(&mut self, id: PeerId, request: WatchRequest) {
         if !self.has_room_for_viewer(id) {
             return;

@@ -15,12 +15,11 @@ use crate::front::answer::{HostStatus, LastRun};
 use crate::limits;
 use crate::text::agent_name::{agent_name, is_agent};
 
-/// What is known of the commands that have ended.
 #[derive(Debug)]
 pub(super) struct Tally {
     since: Instant,
     failed: u64,
-    /// The human's day, what failed on it, and which agents ran something.
+    /// The human's day, the number of failures on it, and the agents that ran something.
     day: Option<Date>,
     failed_today: u64,
     agents: BTreeSet<String>,
@@ -28,7 +27,6 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Nothing has ended yet.
     pub(super) fn new(since: Instant) -> Self {
         Self { since, failed: 0, day: None, failed_today: 0, agents: BTreeSet::new(), last: None }
     }
@@ -44,12 +42,11 @@ impl Tally {
         }
     }
 
-    /// The agents that have run something today.
+    /// The number of agents that have run something today.
     pub(super) fn agents(&self) -> usize {
         self.agents.len()
     }
 
-    /// The commands that failed today.
     pub(super) fn failed_today(&self) -> u64 {
         self.failed_today
     }
@@ -60,7 +57,7 @@ impl Tally {
         run.is_tallied = self.count(job, engine, &run.description, now);
     }
 
-    /// Counts a command if it has ended. Returns whether it has.
+    /// Counts a command if it has ended. Returns true if it has.
     pub(super) fn count(&mut self, job: JobId, engine: &Engine, known: &Description, now: Instant) -> bool {
         let newest = engine.job(job).and_then(|known| known.log.newest());
         let Some(Entry::Closed { outcome, .. }) = newest else { return false };
@@ -72,7 +69,6 @@ impl Tally {
         true
     }
 
-    /// Adds what is known to a status.
     pub(super) fn fill(&self, status: &mut HostStatus, now: Instant) {
         let ms = |from: Instant| u64::try_from(now.saturating_duration_since(from).as_millis()).unwrap_or(u64::MAX);
         (status.up_ms, status.failed) = (ms(self.since), self.failed);

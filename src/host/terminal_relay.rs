@@ -18,15 +18,14 @@ use rexec_sh::protocol::process::Signal;
 pub(super) struct LentTerminal {
     terminal: Option<SavedTerminal>,
     is_background: bool,
-    /// The caller is a program that passes keys on, and brings no terminal.
+    /// The caller is a program, which passes keys on and brings no terminal.
     is_programs: bool,
-    /// The modes that the run's terminal got.
     lent: Option<TerminalModes>,
 }
 
 impl LentTerminal {
-    /// The terminal of a command that came with these descriptors, after its directory. `others` are the terminals that
-    /// are relayed already.
+    /// Finds the terminal among a command's descriptors, after its directory. `others` are the terminals that shims
+    /// relay already.
     pub(super) fn new<'a>(
         descriptors: &[CallerDescriptor],
         stdio: Stdio,
@@ -79,23 +78,22 @@ impl LentTerminal {
     }
 }
 
-/// What a run holds of the relay.
 #[derive(Debug)]
 pub(super) struct TerminalRelay {
     /// Keys come only while the command asks for them, and count as taken once it has read them.
     pub(super) is_on_demand: bool,
-    /// How often the command comes to the foreground before it may get keys: at its beginning, if it begins there, and by
-    /// each resumption that the guard has not obeyed yet.
+    /// The number of times that the command comes to the foreground before it may get keys: at its beginning, if it
+    /// begins there, and by each resumption that the guard has not obeyed yet.
     pub(super) resuming: u32,
     /// The command has given its terminal back and has not asked again.
     pub(super) is_returned: bool,
-    /// The shell was stopped, and the caller was told to stop with it.
+    /// The shell was stopped, and the host told the caller to stop with it.
     pub(super) is_stopped: bool,
-    /// How often the host has continued the caller for a shell that went on by itself, and the caller has not said so yet.
+    /// The number of times that the host has continued the caller for a shell that went on by itself, until the caller
+    /// says so.
     pub(super) continued: u32,
-    /// Keys on their way to the run's terminal.
     pub(super) keys: Outlet,
-    /// Bytes that were written to the terminal on demand and are not known to be read.
+    /// Bytes that the host wrote to the terminal on demand, and that nobody is known to have read.
     pub(super) unread: usize,
     /// The modes of the run's terminal that the shim knows.
     pub(super) known_modes: Option<TerminalModes>,
@@ -104,13 +102,14 @@ pub(super) struct TerminalRelay {
 }
 
 impl TerminalRelay {
-    /// Whether the command is in the foreground. Keys wait for that: a signal of theirs would go to the guard instead.
+    /// Returns true if the command is in the foreground. Keys wait for that: a signal of theirs would go to the guard
+    /// instead.
     pub(super) fn takes_keys(&self) -> bool {
         self.resuming == 0 && !self.is_returned
     }
 }
 
-/// What a peer is told once it has all output before it.
+/// News that a peer gets once it has all output before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RelayEvent {
     /// The shell was stopped by this signal.
@@ -122,7 +121,6 @@ pub(super) enum RelayEvent {
 }
 
 impl RelayEvent {
-    /// Appends the frame for the shim.
     pub(super) fn encode(self, out: &mut Vec<u8>) {
         match self {
             Self::Stopped(signal) => wire::FromHost::Stopped(signal).encode(out),

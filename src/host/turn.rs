@@ -1,4 +1,4 @@
-//! What every phase of a turn works with: the time, the poll, the sources to visit and the jobs to look at again.
+//! The state that every phase of a turn shares: the time, the poll, the sources to visit and the jobs to look at again.
 //!
 //! Invariants: every reason to wake up, other than time, is a [`Source`]; a source stays queued until it is visited, and
 //! a visit that leaves something behind queues it again; the time is read once a turn, right after the wait.
@@ -20,15 +20,12 @@ pub(super) struct PeerId(pub(super) u64);
 /// Every reason to wake up, other than time.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source {
-    /// A caller wants to connect.
     Door,
     /// Something changed in the socket's directory.
     Watch,
-    /// A signal came for the host.
     Signals,
     /// The human's terminal has room, or is gone.
     Screen,
-    /// The human typed something.
     Keys,
     /// A shim in a sandbox has reported something.
     Reports,
@@ -44,10 +41,8 @@ pub(super) enum Source {
     Stream(JobId, Stream),
 }
 
-/// The state that every phase shares.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// When the wait ended.
     pub(super) now: Instant,
     pub(super) poller: Poller,
     /// The one buffer for everything that is read.
@@ -63,7 +58,6 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// A turn without sources.
     pub(super) fn new(poller: Poller) -> Self {
         Self {
             now: Instant::now(),
@@ -77,28 +71,23 @@ impl Turn {
         }
     }
 
-    /// Names the source behind a registration.
     pub(super) fn name(&mut self, token: Token, source: Source) {
         self.sources.insert(token, source);
     }
 
-    /// Forgets what a registration was for.
     pub(super) fn forget(&mut self, token: Token) {
         self.sources.remove(&token);
     }
 
-    /// What a registration is for.
     pub(super) fn source(&self, token: Token) -> Option<Source> {
         self.sources.get(&token).copied()
     }
 
-    /// Closes a port and forgets what it was for.
     pub(super) fn close(&mut self, port: Port) {
         self.forget(port.token());
         port.close(&mut self.poller);
     }
 
-    /// Closes a caller's connection.
     pub(super) fn close_connection(&mut self, port: Port) {
         self.forget(port.token());
         caller_descriptor::close_connection(port.release(&mut self.poller));
@@ -111,12 +100,11 @@ impl Turn {
         self.ended.push(port);
     }
 
-    /// Closes the ports that wait for it.
     pub(super) fn close_ended(&mut self) {
         self.ended.drain(..).for_each(|port| port.close(&mut self.poller));
     }
 
-    /// Has a source visited in the next intake.
+    /// Queues a source for the next intake.
     pub(super) fn queue(&mut self, token: Token) {
         if self.queued.insert(token) {
             self.ready.push(token);
@@ -134,17 +122,16 @@ impl Turn {
         ready
     }
 
-    /// Has a job looked at in the next pump.
+    /// Queues a job for the next pump.
     pub(super) fn touch(&mut self, job: JobId) {
         self.dirty.insert(job);
     }
 
-    /// The jobs to look at.
     pub(super) fn take_dirty(&mut self) -> BTreeSet<JobId> {
         std::mem::take(&mut self.dirty)
     }
 
-    /// Whether something waits for no event.
+    /// Returns true if there is something to do without an event.
     pub(super) fn has_work(&self) -> bool {
         !self.ready.is_empty() || !self.dirty.is_empty()
     }

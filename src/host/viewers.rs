@@ -21,7 +21,6 @@ use crate::text::encode::base64;
 use crate::text::redact::Redactor;
 use crate::text::safe_text::SafeText;
 
-/// What a viewer sees.
 #[derive(Debug)]
 enum ViewerSight {
     Console(Box<Console>),
@@ -31,31 +30,28 @@ enum ViewerSight {
 #[derive(Debug)]
 struct Viewer {
     sight: ViewerSight,
-    /// The only command that is shown.
+    /// The only command that it shows.
     only: Option<JobId>,
-    /// What the host said since the last pump.
+    /// The host's own lines since the last pump.
     said: Vec<u8>,
-    /// Nothing is shown before that.
+    /// It shows nothing before that.
     awaits: Option<AwaitedBeginning>,
 }
 
-/// A viewer of one command begins at a mark in the command's log, and gets what was before it from the recorder. So no
-/// byte is shown twice, and none is missing.
+/// A viewer of one command begins at a mark in the command's log, and gets what was before it from the recorder. So it
+/// shows no byte twice and misses none.
 #[derive(Debug)]
 struct AwaitedBeginning {
-    /// Behind the mark. It holds the command back, because all that comes is shown.
+    /// After the mark. It holds the command back, because the viewer shows everything.
     cursor: Cursor,
     heading: Heading,
     mark: u64,
-    /// How long the command had run by then.
     ran: Duration,
-    /// What the recorder said.
     reached: Option<OutputSoFar>,
-    /// When the viewer begins without the recorder's answer, or with it.
+    /// When the viewer begins, with the recorder's answer or without it.
     until: Instant,
 }
 
-/// All viewers.
 #[derive(Debug, Default)]
 pub(super) struct Viewers {
     all: BTreeMap<PeerId, Viewer>,
@@ -64,13 +60,12 @@ pub(super) struct Viewers {
 }
 
 impl Viewers {
-    /// Whether there are as many as there may be.
     pub(super) fn is_full(&self) -> bool {
         self.all.len() >= limits::VIEWERS_MAX
     }
 
-    /// Adds a viewer, to which the commands of `running` are shown from now on. A viewer of only one of them has not been
-    /// told yet that the console follows.
+    /// Adds a viewer, which sees the commands of `running` from now on. A viewer of only one of them has not been told
+    /// yet that the console follows.
     pub(super) fn add<'a>(
         &mut self,
         id: PeerId,
@@ -101,7 +96,7 @@ impl Viewers {
         self.all.insert(id, viewer);
     }
 
-    /// Adds a viewer that is told of each command that ends, also of those of `running`.
+    /// Adds a viewer that gets a transcript of each command that ends, also of those of `running`.
     pub(super) fn add_transcript<'a>(
         &mut self,
         id: PeerId,
@@ -115,7 +110,7 @@ impl Viewers {
         self.all.insert(id, viewer);
     }
 
-    /// The recorder has told what was before these marks.
+    /// The recorder has reported what was before these marks.
     pub(super) fn on_reached(&mut self, reached: impl Iterator<Item = (u64, Option<OutputSoFar>)>) {
         for (mark, so_far) in reached {
             let awaits = self.all.values_mut().filter_map(|viewer| viewer.awaits.as_mut());
@@ -125,24 +120,22 @@ impl Viewers {
         }
     }
 
-    /// Notes the new width of a viewer's terminal.
     pub(super) fn resize(&mut self, id: PeerId, columns: u16) {
         if let Some(console) = self.all.get_mut(&id).and_then(Viewer::console) {
             console.resize(columns);
         }
     }
 
-    /// A command begins, whose secrets transcripts do not show.
+    /// A command begins. Transcripts do not show these secrets.
     pub(super) fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading, secrets: Option<&Redactor>) {
         self.all.values_mut().for_each(|viewer| viewer.begin(engine, job, heading, secrets));
     }
 
-    /// A command left these processes running.
     pub(super) fn on_left(&mut self, job: JobId, left: &[Straggler]) {
         self.all.values_mut().filter_map(Viewer::console).for_each(|console| console.on_left(job, left));
     }
 
-    /// Shows one line of the host's own, where there is room for it.
+    /// Shows one line of the host's own to each viewer that has room for it, but not to those of one command.
     pub(super) fn say(&mut self, line: &SafeText) {
         let of_all = |viewer: &&mut Viewer| viewer.only.is_none() && viewer.said.len() < limits::CONSOLE_HIGH_BYTES;
         for viewer in self.all.values_mut().filter(of_all) {
@@ -152,7 +145,7 @@ impl Viewers {
         }
     }
 
-    /// Queues for each viewer what it has room for. Viewers that have gone are forgotten, and one is let go when its only
+    /// Queues for each viewer what it has room for. Forgets viewers that have gone, and lets one go when its only
     /// command has ended, or when the host is about to end.
     pub(super) fn pump(&mut self, is_end: bool, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
         let mut over = Vec::new();
@@ -205,7 +198,7 @@ impl Viewers {
 }
 
 impl Viewer {
-    /// Begins the only command that is shown, at this mark in its log.
+    /// Begins the viewer's only command, at this mark in its log.
     fn await_beginning(&mut self, engine: &mut Engine, job: JobId, heading: &Heading, mark: u64, now: Instant) {
         let ran = engine.job(job).map(|job| job.age(now)).unwrap_or_default();
         if let Some(cursor) = engine.attach_at_end(job, Lag::Hold, mark) {
@@ -214,8 +207,8 @@ impl Viewer {
         }
     }
 
-    /// What was before the mark is known, or will not be. Returns it, but for a line without an end, which this console
-    /// shows.
+    /// Begins, now that the output before the mark is known, or never will be. Returns that output, but for a line
+    /// without an end, which this console shows.
     fn begin_only(&mut self, engine: &mut Engine, awaits: AwaitedBeginning) -> Option<WrittenBefore> {
         let AwaitedBeginning { cursor, heading, reached, .. } = awaits;
         engine.set_lag(cursor, Lag::Skip);
@@ -247,7 +240,7 @@ impl Viewer {
         }
     }
 
-    /// Queues what there is room for. Returns `false` when it has seen all that it wants, or is too far behind.
+    /// Queues up to `most` bytes. Returns `false` when it has seen all that it wants, or is too far behind.
     fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize, now: Instant) -> bool {
         match &mut self.sight {
             ViewerSight::Console(console) => {
@@ -266,7 +259,7 @@ impl Viewer {
     }
 }
 
-/// What a transcript says of a command, without these secrets.
+/// A transcript's heading for a command, without these secrets.
 fn transcript_heading(heading: &Heading, secrets: Option<&Redactor>) -> TranscriptHeading {
     // A shell's name is not kept here, and every shell takes a command line like that.
     let of_shell = || vec!["sh".to_owned(), "-c".to_owned(), heading.command.clone()];

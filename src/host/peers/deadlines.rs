@@ -1,4 +1,4 @@
-//! When peers have to ask, and by when they have to take their last bytes.
+//! The times by which peers have to ask, and to take their last bytes.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ impl Peers {
         }
     }
 
-    /// The host ends: lets go every peer that has not asked for anything, so that it does not have to ask.
+    /// The host ends: lets go of every peer that has not asked for anything, so that it does not have to ask.
     pub(in crate::host) fn dismiss(&mut self, turn: &mut Turn, engine: &mut Engine) {
         let has_answer: Vec<PeerId> =
             self.all.iter().filter(|(_, peer)| peer.may_be_closed()).map(|(&id, _)| id).collect();
@@ -32,7 +32,7 @@ impl Peers {
         idle.into_iter().for_each(|id| self.fail(id, &ENDING, turn, engine));
     }
 
-    /// Has a peer that has taken its answer ask again. It may have done so already. Returns `false` when it cannot.
+    /// Lets a peer that has taken its answer ask again. It may have done so already. Returns `false` when it cannot.
     pub(super) fn go_on(&mut self, id: PeerId, turn: &mut Turn) -> bool {
         self.end_greeting(id);
         let Some(peer) = self.all.get_mut(&id) else { return false };
@@ -47,8 +47,8 @@ impl Peers {
         true
     }
 
-    /// Lets go the peers that took too long for their hello, their request or their last bytes, and sends the redrawn
-    /// lines that have stood still.
+    /// Lets go of the peers that took too long for their hello, their request or their last bytes, and sends the
+    /// redrawn lines that have stood still.
     pub(in crate::host) fn tick(&mut self, turn: &mut Turn, engine: &mut Engine) {
         while let Some(&(at, id)) = self.greeting.first().filter(|(at, _)| *at <= turn.now) {
             self.greeting.remove(&(at, id));

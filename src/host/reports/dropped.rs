@@ -11,7 +11,6 @@ use crate::sys::namespace::InnerProcess;
 use crate::sys::tree::Process;
 use crate::sys::usage;
 
-/// The shims that were dropped.
 #[derive(Debug, Default)]
 pub(super) struct DroppedShims {
     newest_last: VecDeque<InnerProcess>,
@@ -20,7 +19,7 @@ pub(super) struct DroppedShims {
 }
 
 impl DroppedShims {
-    /// A beginning finds no room that names this shim.
+    /// A beginning that names this shim finds no room.
     pub(super) fn note(&mut self, shim: InnerProcess) {
         if self.newest_last.contains(&shim) {
             return;
@@ -32,7 +31,7 @@ impl DroppedShims {
         self.newest_last.push_back(shim);
     }
 
-    /// Whether this shim, which names itself so, may have been dropped before.
+    /// Returns true if this shim, which calls itself `named`, may have been dropped before.
     pub(super) fn may_have(&self, named: InnerProcess, shim: &Process) -> bool {
         let exact = InnerProcess { start: shim.start, ..named };
         self.newest_last.iter().any(|&dropped| is_one(dropped, exact))

@@ -20,7 +20,6 @@ use crate::sys::{self, file};
 const SLICE: Duration = Duration::from_millis(100);
 const SLICE_BYTES: usize = limits::REPORT_BYTES_A_SECOND / 10;
 
-/// The FIFO.
 #[derive(Debug)]
 pub(super) struct ReportFifo {
     path: PathBuf,
@@ -29,15 +28,14 @@ pub(super) struct ReportFifo {
     identity: Option<(u64, u64)>,
     bytes: Vec<u8>,
     taken: usize,
-    /// Since when this slice lasts, and how much was read in it.
+    /// The beginning of this slice, and the bytes that were read in it.
     slice: Option<(Instant, usize)>,
-    /// What the writers were told.
+    /// The lock that the writers see.
     look: ShimLook,
     pub(super) garbage: u64,
 }
 
 impl ReportFifo {
-    /// A FIFO that is not made yet.
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -51,7 +49,6 @@ impl ReportFifo {
         }
     }
 
-    /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -61,13 +58,12 @@ impl ReportFifo {
         self.identity
     }
 
-    /// Its registration.
     pub(super) fn token(&self) -> Option<Token> {
         self.port.as_ref().map(Port::token)
     }
 
-    /// Makes it if it is not there, or if another process has changed it: who may read it, or where it has names. Whoever
-    /// reads it has it open from then on, so it is replaced and not mended. Returns whether it was changed.
+    /// Makes it if it is not there, or if another process has changed it: who may read it, or where it has names.
+    /// Whoever reads it has it open from then on, so it is replaced and not mended. Returns true if it was changed.
     pub(super) fn check(&mut self, turn: &mut Turn) -> io::Result<bool> {
         let is_there = self.identity.is_some() && file::identity(&self.path) == self.identity;
         let is_as_made = self.port.as_ref().is_some_and(|port| fifo::is_as_made(port.fd()));
@@ -86,7 +82,6 @@ impl ReportFifo {
         Ok(is_there)
     }
 
-    /// Closes and removes it.
     pub(super) fn close(mut self, turn: &mut Turn) {
         fifo::remove(&self.path, self.identity);
         if let Some(port) = self.port.take() {
@@ -94,12 +89,10 @@ impl ReportFifo {
         }
     }
 
-    /// Whether everything that was written has been read.
     pub(super) fn is_drained(&self) -> bool {
         !self.port.as_ref().is_some_and(Port::is_readable)
     }
 
-    /// Remembers an event.
     pub(super) fn remember(&mut self, event: Ready) {
         if let Some(port) = &mut self.port {
             port.remember(event);
@@ -118,7 +111,7 @@ impl ReportFifo {
         waits.then_some(since + SLICE)
     }
 
-    /// Tells the shims whether they have to stay to be found.
+    /// Tells the shims if they have to stay to be found.
     pub(super) fn tell_shims(&mut self, look: ShimLook) {
         if let Some(port) = self.port.as_ref().filter(|_| self.look != look) {
             fifo::tell_writers(port.fd(), look);
@@ -126,7 +119,7 @@ impl ReportFifo {
         }
     }
 
-    /// Reads what has come. Returns whether there is too much of it.
+    /// Reads what has come. Returns true if there is too much of it.
     pub(super) fn read(&mut self, turn: &mut Turn) -> bool {
         // Before anything is read: a shim that finds its report read leaves.
         self.tell_shims(ShimLook::Due);
@@ -155,7 +148,6 @@ impl ReportFifo {
         is_too_much
     }
 
-    /// The next record of what was read.
     pub(super) fn next_record(&mut self) -> Option<ReportRecord<'_>> {
         // Records are written atomically. So a part of one, with nothing behind it, never becomes a record.
         let is_whole = self.is_drained();

@@ -92,7 +92,7 @@ impl Host {
         }
     }
 
-    /// Tells of bytes that were not taken, then of those that were held back behind them.
+    /// Reports the bytes that were not taken, then those after them, which were held back.
     fn tell_untaken(&mut self, key: RunKey) {
         let Some(run) = self.reports.runs.get_mut(&key) else { return };
         let (Some(job), (bytes, held)) = (run.job, run.take_untaken()) else { return };
@@ -121,7 +121,6 @@ impl Host {
         has_room && !self.is_closing()
     }
 
-    /// Whether another run may begin in this second.
     pub(super) fn is_in_time(&mut self) -> bool {
         let most = limits::REPORTS_BEGUN_A_SECOND;
         let is_in_time = self.reports.beginnings.take(most, self.turn.now);
@@ -159,8 +158,8 @@ impl Host {
         self.turn.touch(job);
     }
 
-    /// Whether a command runs below one of this host's guards, or inside of another reported run that its shim does not
-    /// see, because it has a pid namespace of its own.
+    /// Returns true if a command runs below one of this host's guards, or inside of another reported run that its shim
+    /// does not see, because it has a pid namespace of its own.
     fn is_seen_already(&self, place: ShimPlace, shim: &Process) -> bool {
         let is_above = |other: &&ReportedRun| place.within != RunMark::default() && other.mark() == place.within;
         let above = self.reports.runs.values().find(is_above).and_then(|above| above.job);
@@ -192,14 +191,13 @@ impl Host {
         self.answer_reported(run.job, run.waiting);
     }
 
-    /// Forgets a run that has not begun. Its shim may be honest, so that nobody else may tell of it later.
+    /// Forgets a run that has not begun. Its shim may be honest, so nobody else may report it later.
     pub(super) fn drop_reported(&mut self, key: RunKey) {
         if let Some(run) = self.reports.runs.remove(&key) {
             self.reports.note_dropped(&run);
         }
     }
 
-    /// Looks at the runs whose time has come.
     pub(in crate::host) fn tick_reports(&mut self) {
         let now = self.turn.now;
         if self.reports.fifo.as_ref().and_then(super::ReportFifo::resumes_at).is_some_and(|at| at <= now) {
@@ -219,7 +217,7 @@ impl Host {
 
     fn look_at_reported(&mut self, key: RunKey) {
         let now = self.turn.now;
-        // What has reported its end is looked at often, and remembers nothing more.
+        // A run that has reported its end gets many looks, and remembers nothing more.
         if self.reports.runs.get(&key).is_some_and(|run| !run.has_end()) {
             self.reports.look_below(key, false);
         }
@@ -251,7 +249,7 @@ impl Host {
         self.close_reported(key);
     }
 
-    /// Tells of output that was held back, once no more comes and the log has room.
+    /// Reports output that was held back, once no more comes and the log has room.
     fn tell_rested(&mut self, key: RunKey) {
         let Some(run) = self.reports.runs.get_mut(&key).filter(|run| run.has_rested(self.turn.now)) else { return };
         if run.job.and_then(|job| self.engine.job(job)).is_some_and(|known| known.log.is_full()) {
@@ -276,7 +274,6 @@ impl Host {
     }
 }
 
-/// What is known of a sandbox, in words.
 fn words(command: &Command, place: ShimPlace, why: Option<&str>) -> String {
     match command.whoami.as_str() {
         "Codex" if place.is_read_only => return "codex read-only".to_owned(),

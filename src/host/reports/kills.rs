@@ -1,7 +1,7 @@
 //! Ends reported runs for people.
 //!
-//! Invariant: only what is below the run's shim is signalled, and the shim itself at last, after it was found again; if it was
-//! killed, what was seen below it.
+//! Invariant: signals go only to what is below the run's shim, and at last to the shim itself, after it was found
+//! again; if it was killed, to what the host saw below it.
 
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::report::RunKey;
@@ -34,7 +34,7 @@ impl Host {
         Ok(())
     }
 
-    /// Signals the processes of a run that was told to end, and answers peers that have waited long enough.
+    /// Signals the processes of a run that has to end, and answers peers that have waited long enough.
     pub(super) fn pursue_reported(&mut self, key: RunKey) {
         let now = self.turn.now;
         let job = self.reports.runs.get(&key).and_then(|run| run.job);
@@ -118,7 +118,7 @@ impl Host {
         listed
     }
 
-    /// What the status line says of the reported runs, in no order.
+    /// The reported runs for the status line, in no order.
     pub(in crate::host) fn reported_status(&self) -> impl Iterator<Item = StatusRun> {
         self.reports.runs.values().filter_map(|run| {
             let known = run.description.as_ref()?;

@@ -15,88 +15,80 @@ use crate::limits;
 use crate::sys::namespace::InnerProcess;
 use crate::sys::tree::{self, Process};
 
-/// A run that a shim reports.
 #[derive(Debug)]
 pub(super) struct ReportedRun {
-    /// Its job, once its beginning is whole.
+    /// `None` until its beginning is whole.
     pub(super) job: Option<JobId>,
     pub(super) description: Option<Description>,
-    /// What is known of its sandbox, in words.
     pub(super) sandbox: String,
     pub(super) since: Instant,
-    /// What has come of its beginning.
+    /// The part of its beginning that has come.
     pub(super) beginning: Vec<u8>,
-    /// Since when its shim is looked for: its beginning is whole.
+    /// When the search for its shim began: its beginning is whole.
     pub(super) sought_since: Option<Instant>,
     key: RunKey,
-    /// The number of the next record.
     next: u32,
-    /// How it has ended, as it reports, and when that came. It counts once the shim has gone.
+    /// Its end as it reports it, and when that report came. It counts once the shim has gone.
     end: Option<(Exit, Instant)>,
-    /// Another process has written to its report, or read of it. So its words on its end are not believed.
+    /// Another process has written to its report, or read of it. So the host does not believe the end that it reports.
     pub(super) is_doubtful: bool,
     pub(super) place: ShimPlace,
-    /// A child of the shim was seen with the run's mark.
+    /// The host saw a child of the shim with the run's mark.
     pub(super) is_proven: bool,
-    /// A report that named its shim was dropped before, so this one may be somebody else's.
+    /// The host dropped a report that named its shim before, so this one may be somebody else's.
     pub(super) is_contested: bool,
-    /// What was seen below its shim, by which it is known when its command has killed that.
+    /// The processes that the host saw below its shim. They identify it when its command has killed that.
     pub(super) known: Vec<Process>,
-    /// How many of its records may still cost a look below its shim.
+    /// The number of its records that may still cost a look below its shim.
     looks_below: u32,
     /// The shim as seen from here, and when to look at it again.
     shim: Option<Process>,
     look_at: Instant,
     pause: Duration,
-    /// When the shim was not there for the first time.
+    /// When a look first found no shim.
     missing_since: Option<Instant>,
     /// Bytes that came in the second that began then.
     second: (Instant, usize),
     /// Bytes that were not taken since the last record.
     untaken: u64,
-    /// The newest output behind those, for which there was no room. The end of a flood is what people want to see.
+    /// The newest output after those, for which there was no room. People want to see the end of a flood.
     held: Vec<(Stream, Vec<u8>)>,
-    /// When these are told of although no record has followed.
+    /// When the host reports these although no record has followed.
     tell_at: Option<Instant>,
     pub(super) waiting: Vec<PeerId>,
     pub(super) answer_at: Option<Instant>,
     pub(super) has_terminated: bool,
-    /// How often it was killed.
     pub(super) kills: u32,
-    /// What a person's pause has stopped.
+    /// The processes that a person's pause has stopped.
     pub(super) paused: Option<PausedTree>,
 }
 
-/// What a record means for a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReportedFact {
-    /// Nothing yet.
     None,
     /// The record cannot be one of this run.
     Forged,
     /// The beginning is whole.
     Begun,
-    /// It wrote this, after what was not taken before.
+    /// It wrote this, after the untaken output before.
     Output(Stream, Box<[u8]>),
     /// Too much comes, so this is only counted.
     Flood,
 }
 
-/// What a look at a run's shim finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
     /// Nothing speaks against it.
     Well,
-    /// It is gone, and nobody will tell of its end.
+    /// It is gone, and nobody will report its end.
     Lost,
-    /// Its shim is gone, as that has reported before.
+    /// Its shim is gone, after it had reported this end.
     Ended(Exit),
     /// It is there, although it has reported its end.
     Outlived,
 }
 
 impl ReportedRun {
-    /// A run of which only the key is known.
     pub(super) fn new(key: RunKey, now: Instant) -> Self {
         Self {
             job: None,
@@ -130,18 +122,18 @@ impl ReportedRun {
         }
     }
 
-    /// When it has to be looked at.
     pub(super) fn deadline(&self) -> Instant {
         let tell_at = self.tell_at.filter(|_| self.job.is_some());
         self.answer_at.into_iter().chain(tell_at).fold(self.look_at, Instant::min)
     }
 
-    /// Whether output was held back, and no more has come for a while.
+    /// Returns true if output was held back, and no more has come for a while.
     pub(super) fn has_rested(&self, now: Instant) -> bool {
         self.job.is_some() && self.tell_at.is_some_and(|at| at <= now)
     }
 
-    /// Its beginning was understood, and its shim found. It is described by what is known of the command and of its sandbox.
+    /// The host has understood its beginning and found its shim. `known` describes the command, and its sandbox in
+    /// words.
     pub(super) fn begin(&mut self, job: JobId, shim: Process, known: (Description, String), now: Instant) {
         (self.job, self.shim) = (Some(job), Some(shim));
         (self.description, self.sandbox) = (Some(known.0), known.1);
@@ -155,12 +147,12 @@ impl ReportedRun {
         self.job.is_some() || self.sought_since.is_some()
     }
 
-    /// Its name in its command's environment.
+    /// The mark in its command's environment.
     pub(super) fn mark(&self) -> RunMark {
         if self.place.mark == RunMark::default() { self.key } else { self.place.mark }
     }
 
-    /// Takes a record with its key. Of a run that has begun, a record out of its turn makes the rest doubtful.
+    /// Takes a record with its key. A record out of its turn makes the rest doubtful, if the run has begun.
     pub(super) fn take(&mut self, record: &ReportRecord<'_>, now: Instant) -> ReportedFact {
         if record.number < self.next || self.end.is_some() {
             return self.doubt();
@@ -198,7 +190,7 @@ impl ReportedRun {
         if self.has_begun() { ReportedFact::None } else { ReportedFact::Forged }
     }
 
-    /// How it has ended, by what it has reported so far.
+    /// The end that it has reported, unless it is doubtful.
     pub(super) fn reported_end(&self) -> Option<Exit> {
         self.end.map(|(exit, _)| exit).filter(|_| !self.is_doubtful)
     }
@@ -220,7 +212,7 @@ impl ReportedRun {
         ReportedFact::Output(stream, bytes.into())
     }
 
-    /// Keeps output for which there is no room: the newest part of each stream. The rest is counted.
+    /// Keeps output for which there is no room: the newest part of each stream. It counts the rest.
     pub(super) fn hold_back(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
         self.wait_on(now);
         let before = self.held.iter().position(|(held, _)| *held == stream);
@@ -234,25 +226,25 @@ impl ReportedRun {
         self.held.push((stream, held));
     }
 
-    /// Puts off what is told of output that was held back.
+    /// Puts off the report of output that was held back.
     pub(super) fn wait_on(&mut self, now: Instant) {
         self.tell_at = Some(now + limits::REPORT_REST);
     }
 
-    /// Counts what was held back of this stream, and this many bytes behind it.
+    /// Counts the held bytes of this stream, and this many bytes after them.
     fn leave_out(&mut self, stream: Stream, bytes: u64) {
         let is_it = |(held, _): &(Stream, Vec<u8>)| *held == stream;
         let before = self.held.iter().position(is_it).map_or(0, |at| self.held.remove(at).1.len() as u64);
         self.untaken = self.untaken.saturating_add(before).saturating_add(bytes);
     }
 
-    /// How many bytes were not taken since the last call, and the output behind them.
+    /// The number of bytes that were not taken since the last call, and the output after them.
     pub(super) fn take_untaken(&mut self) -> (u64, Vec<(Stream, Vec<u8>)>) {
         self.tell_at = None;
         (std::mem::take(&mut self.untaken), std::mem::take(&mut self.held))
     }
 
-    /// Looks at its shim if that is due. `is_drained` says that all reports were read.
+    /// Looks at its shim if that is due. `is_drained` says that the host has read all reports.
     pub(super) fn look(&mut self, is_drained: bool, now: Instant) -> Sight {
         if now < self.look_at {
             return Sight::Well;
@@ -274,13 +266,13 @@ impl ReportedRun {
             return Sight::Well;
         }
         self.look_at = now + limits::REPORT_KILL_PAUSE;
-        // What it reported last may still be in the FIFO.
+        // Its last reports may still be in the FIFO.
         let is_read = self.missing_since.is_some_and(|since| is_drained || now >= since + limits::REPORT_LOOK_MAX);
         self.missing_since.get_or_insert(now);
         if is_read { Sight::Lost } else { Sight::Well }
     }
 
-    /// Looks whether its shim has gone, as it has reported.
+    /// Checks that its shim has gone, as it has reported.
     fn look_at_end(&mut self, exit: Exit, since: Instant, now: Instant) -> Sight {
         if !self.is_there() {
             return Sight::Ended(exit);
@@ -295,62 +287,58 @@ impl ReportedRun {
         Sight::Outlived
     }
 
-    /// Whether it has reported an end, believed or not.
+    /// Returns true if it has reported an end, believed or not.
     pub(super) fn has_end(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Its shim, as that names itself.
     pub(super) fn named(&self) -> InnerProcess {
         let ShimPlace { namespace, pid, began, .. } = self.place;
         InnerProcess { namespace, pid, start: began }
     }
 
-    /// Its shim, while that lives.
     pub(super) fn living_shim(&self) -> Option<Process> {
         self.shim.filter(is_alive)
     }
 
-    /// Whether a record of it is a reason to look below its shim.
+    /// Returns true if a record of it is a reason to look below its shim.
     pub(super) fn takes_look_below(&mut self, is_end: bool) -> bool {
         let is_due = self.job.is_some() && (is_end || self.looks_below > 0);
         self.looks_below = self.looks_below.saturating_sub(u32::from(is_due));
         is_due
     }
 
-    /// Whether a SIGKILL for its shim is due. The shim has a chance to report how its shell has ended, and once it has, to
-    /// end in the same way, because its caller would see the SIGKILL instead.
+    /// Returns true if a SIGKILL for its shim is due. The shim gets a chance to report how its shell has ended, and
+    /// once it has, to end in the same way, because its caller would see the SIGKILL instead.
     pub(super) fn may_kill_shim(&self) -> bool {
         self.kills >= limits::REPORT_KILLS_MIN && self.reported_end().is_none()
     }
 
-    /// What lives of the processes that were seen below its shim.
+    /// The living ones of the processes that the host saw below its shim.
     pub(super) fn survivors(&self) -> impl Iterator<Item = Process> {
         self.known.iter().copied().filter(is_alive)
     }
 
-    /// Whether it goes on. With an end that is believed, what it has left is no part of it. Without one, its command may
-    /// have killed the shim to be forgotten.
+    /// Returns true if it goes on. If the host believes its end, what it has left is no part of it. Otherwise its
+    /// command may have killed the shim to be forgotten.
     fn is_there(&self) -> bool {
         self.living_shim().is_some() || (self.reported_end().is_none() && self.survivors().next().is_some())
     }
 
-    /// Continues what a pause has stopped. Returns `false` when it is not paused.
     pub(super) fn unpause(&mut self) -> bool {
         self.paused.take().map(PausedTree::resume).is_some()
     }
 
-    /// The shim as it was found.
     pub(super) fn shim(&self) -> Option<Process> {
         self.shim
     }
 
-    /// Has it looked at soon.
+    /// Makes the next look due now.
     pub(super) fn hurry(&mut self, now: Instant) {
         self.look_at = now;
     }
 
-    /// Has it looked at again at this time.
+    /// Makes the next look due at this time at the latest.
     pub(super) fn look_again(&mut self, at: Instant) {
         self.look_at = self.look_at.min(at);
     }
@@ -360,7 +348,6 @@ fn is_alive(shim: &Process) -> bool {
     tree::process(shim.pid).is_some_and(|now| now.start == shim.start && !now.is_zombie)
 }
 
-/// The host's word for a stream.
 fn known(stream: CallerStream) -> Stream {
     match stream {
         CallerStream::Out => Stream::Out,

@@ -17,7 +17,6 @@ use crate::sys::fifo::ShimLook;
 use crate::sys::namespace::{self, Census, Whereabouts};
 use crate::sys::tree::Process;
 
-/// The looks at all processes.
 #[derive(Debug)]
 pub(super) struct ShimSearch {
     census: Option<RunningCensus>,
@@ -25,12 +24,11 @@ pub(super) struct ShimSearch {
     next_at: Instant,
 }
 
-/// A look that is not at its end.
 #[derive(Debug)]
 struct RunningCensus {
     census: Census,
     began: Instant,
-    /// What it has taken so far.
+    /// The time that it has taken so far.
     spent: Duration,
 }
 
@@ -39,13 +37,13 @@ impl ShimSearch {
         Self { census: None, next_at: now }
     }
 
-    /// When it goes on, if one of these runs waits for it.
+    /// When the search goes on, if one of these runs waits for it.
     pub(super) fn deadline<'a>(&self, mut runs: impl Iterator<Item = &'a ReportedRun>) -> Option<Instant> {
         let is_due = self.census.is_some() || runs.any(|run| run.sought_since.is_some());
         is_due.then(|| self.census.as_ref().map_or(self.next_at, |running| running.began))
     }
 
-    /// Goes on for a part. Returns the whole look and its begin when that was the last one.
+    /// Goes on for a part. Returns the whole look and its beginning if that was the last part.
     fn go_on(&mut self) -> Option<(Census, Instant)> {
         let from = Instant::now();
         let new = || RunningCensus { census: Census::begin(), began: from, spent: Duration::ZERO };

@@ -1,5 +1,5 @@
-//! Which process a report may call its rexec-sh. Whoever forges a report could name another one, so that a person who ends
-//! or pauses that command would hit somebody else's.
+//! Decides which process a report may call its rexec-sh. Whoever forges a report could name another one, so that a
+//! person who ends or pauses that command would hit somebody else's.
 //!
 //! Invariants: it executes rexec-sh, and is neither the host nor above nor below it, as the guards and all that they run
 //! are. A child of it, which the shim has made beside the command, carries the run's mark in its name. Where no child
@@ -19,20 +19,18 @@ use crate::sys::namespace::{self, InnerProcess};
 use crate::sys::process;
 use crate::sys::tree::Process;
 
-/// What the kernel adds to the path of a program whose file was replaced.
+/// The suffix that the kernel adds to the path of a program whose file was replaced.
 const REPLACED: &[u8] = b" (deleted)";
 
-/// The processes of a run that are signalled.
+/// The processes of a run that get a signal.
 #[derive(Debug)]
 pub(super) enum Targets {
-    /// Those below its shim.
     Below(Process),
-    /// Its shim was killed: what is left of those that were seen below it.
+    /// Its shim was killed: the survivors of those that the host saw below it.
     Left(Vec<Process>),
 }
 
 impl Targets {
-    /// The processes that are signalled.
     pub(super) fn all(&self) -> Vec<Process> {
         match self {
             Self::Below(shim) => namespace::below(shim, usize::MAX),
@@ -50,7 +48,7 @@ impl Targets {
 }
 
 impl Reports {
-    /// Finds the shim of a run for one who signals what is below it, as far as it is certainly that run's.
+    /// Finds the shim of a run, for a signal to what is below it. `None` unless it is certainly that run's.
     pub(super) fn vouch(&mut self, key: RunKey) -> Option<Process> {
         let run = self.runs.get(&key)?;
         let shim = run.living_shim()?;
@@ -61,7 +59,7 @@ impl Reports {
         (is_proven || self.proves(key, &shim)).then_some(shim)
     }
 
-    /// A beginning, or the first piece of one, is thrown away.
+    /// The host throws a beginning away, or the first piece of one.
     pub(super) fn drop_beginning(&mut self, first: &[u8]) {
         if let Some((namespace, pid, start)) = Beginning::named_in(first) {
             self.dropped.note(InnerProcess { namespace, pid, start });
@@ -97,7 +95,7 @@ impl Reports {
         run.known.truncate(limits::REPORT_KNOWN_BELOW);
     }
 
-    /// What a person's signal for a run goes to. Nothing if it is not certainly that run's.
+    /// The processes that a person's signal for a run goes to. None if they are not certainly that run's.
     pub(super) fn targets(&mut self, key: RunKey) -> Option<Targets> {
         if let Some(shim) = self.vouch(key) {
             return Some(Targets::Below(shim));
@@ -139,13 +137,13 @@ fn is_shim(pid: Pid) -> bool {
     names_shim(path) && name != "rexec-host"
 }
 
-/// Whether a process is this host, or above or below it.
+/// Returns true if a process is this host, or above or below it.
 fn is_kin(pid: Pid) -> bool {
     let me = process::pid();
     namespace::is_below(pid, |above| above == me) || namespace::is_below(me, |above| above == pid)
 }
 
-/// Whether two reports name one process. One may not have named its start.
+/// Returns true if two reports name one process. One may not have named its start.
 pub(super) fn is_one(one: InnerProcess, other: InnerProcess) -> bool {
     let is_start = one.start == other.start || one.start == 0 || other.start == 0;
     (one.namespace, one.pid) == (other.namespace, other.pid) && is_start

@@ -1,7 +1,7 @@
 //! Signals, pauses and resumes reported runs for people.
 //!
-//! Invariants: only what is below the run's shim is signalled, after the shim was found again; what a pause has stopped
-//! goes on when the run is resumed, told to end, or forgotten.
+//! Invariants: signals go only to what is below the run's shim, after the shim was found again; what a pause has
+//! stopped goes on when the run is resumed, told to end, or forgotten.
 
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::{Pid, Signal};
@@ -34,18 +34,17 @@ impl Reports {
         Err(Notice::failed(problem, "end it in its agent"))
     }
 
-    /// What a list of runs says of this one.
     pub(in crate::host) fn description(&mut self, job: JobId) -> Option<&Description> {
         self.of_job(job)?.description.as_ref()
     }
 
-    /// What masks a reported run's secrets for agents, if the host does that.
+    /// Masks a reported run's secrets for agents. `None` if the host does not do that.
     pub(in crate::host) fn secrets(&self, job: JobId) -> Option<&Redactor> {
         let run = self.runs.values().find(|run| run.job == Some(job))?;
         run.description.as_ref()?.secrets.as_ref()
     }
 
-    /// Why nobody can type for this run. `None` when it is not a reported one.
+    /// The reason why nobody can type for this run. `None` when it is not a reported one.
     pub(in crate::host) fn no_terminal(&mut self, job: JobId) -> Option<Notice> {
         let (run, seq) = (self.of_job(job)?, job.0);
         let problem = format_args!("#{seq} runs in its sandbox ({}), where rexec has no terminal of it", run.sandbox);
@@ -78,7 +77,7 @@ impl Host {
         Ok(pid)
     }
 
-    /// Continues what a pause has stopped. Returns `false` when the command is not paused.
+    /// Resumes a reported command. Returns `false` when it is not paused.
     pub(in crate::host) fn resume_reported(&mut self, job: JobId) -> bool {
         self.reports.of_job(job).is_some_and(ReportedRun::unpause)
     }

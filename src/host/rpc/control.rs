@@ -16,7 +16,7 @@ use crate::host::runs::{InputState, KillRequest};
 use crate::limits;
 
 impl Host {
-    /// Queues input for a run. It is answered when the run has taken it.
+    /// Queues input for a run. The answer comes when the run has taken it.
     pub(super) fn write_to_run(&mut self, to: &Requester, params: WriteParams) -> Result<(), RpcError> {
         let bytes = match (params.text, params.base64) {
             (Some(_), Some(_)) => return Err(RpcError::new(BAD_PARAMS, "base64: text is given, too")),
@@ -75,12 +75,11 @@ impl Host {
         Ok(RpcAnswer::Done {})
     }
 
-    /// Ends a run, or what it left running.
     pub(super) fn cancel_run(&mut self, to: &Requester, params: &CancelParams) -> Result<RpcAnswer, RpcError> {
         let job = JobId(params.run);
         let grace = params.grace_ms.map_or(self.options.grace, Duration::from_millis).min(limits::GRACE_MAX);
         if let Some(known) = self.engine.job(job).filter(|known| !known.is_closed()) {
-            // What is left to read of a command that has ended does not make it run.
+            // An ended command does not run, although some of its output is unread.
             let running = known.is_queued() || known.is_running();
             let is_its_own = self.rpc.meet(to.peer).foreground.contains(&job);
             let is_reported = self.engine.job(job).is_some_and(Job::is_reported);

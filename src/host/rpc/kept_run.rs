@@ -1,7 +1,7 @@
 //! A kept run: its output for later reading, the clients that watch it, and the requests that wait for it.
 //!
-//! Invariants: its cursor holds the run back only while a watcher does that is behind; everything else that is slow finds
-//! later what the ring still has.
+//! Invariants: its cursor holds the run back only while a watcher that does so is behind; everything else that is slow
+//! finds later what the ring still has.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -26,17 +26,14 @@ use crate::host::turn::PeerId;
 use crate::limits;
 use crate::text::prompt::prompt_words;
 
-/// Input that a client has sent and the run has not taken.
 #[derive(Debug)]
 pub(super) struct PendingInput {
     pub(super) to: Requester,
     pub(super) bytes: Vec<u8>,
-    /// Bytes of it that the run has taken.
     pub(super) taken: usize,
     pub(super) is_end: bool,
 }
 
-/// One run.
 #[derive(Debug)]
 pub(super) struct KeptRun {
     pub(super) facts: RunFacts,
@@ -44,9 +41,9 @@ pub(super) struct KeptRun {
     pub(super) accepted: Instant,
     cursor: Option<Cursor>,
     stopping: Option<Reason>,
-    /// How it ended, once its shell has, and the last chunk that was there then.
+    /// Its end, once its shell has ended, and the last chunk that was there then.
     end: Option<(HowEnded, u64)>,
-    /// Its shell has ended. What it has left in its streams is still to come.
+    /// Its shell has ended. The rest of its streams is still to come.
     exited: Option<HowEnded>,
     /// Output since its shell's end, bytes.
     since_exit: usize,
@@ -54,7 +51,6 @@ pub(super) struct KeptRun {
     is_noted: bool,
     /// The prompts that waited for a person, each with the last chunk before it.
     prompts: Vec<(u64, String)>,
-    /// The port on which it could not listen.
     held: Option<HeldPort>,
     ports: PortLooks,
     pub(super) watchers: Vec<Watcher>,
@@ -65,7 +61,6 @@ pub(super) struct KeptRun {
 }
 
 impl KeptRun {
-    /// A run whose log this cursor reads.
     pub(super) fn new(facts: RunFacts, output: KeptOutput, cursor: Option<Cursor>, accepted: Instant) -> Self {
         Self {
             facts,
@@ -88,27 +83,23 @@ impl KeptRun {
         }
     }
 
-    /// Adds a watcher.
     pub(super) fn watch(&mut self, watcher: Watcher) {
         self.watchers.push(watcher);
     }
 
-    /// Whether all of its output is there.
+    /// Returns true if all of its output is there.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// The port on which it could not listen.
     pub(super) fn held(&self) -> Option<&HeldPort> {
         self.held.as_ref()
     }
 
-    /// How it ended, if its shell has.
     pub(super) fn end(&self) -> Option<&HowEnded> {
         self.end.as_ref().map(|(end, _)| end)
     }
 
-    /// What has happened to it so far.
     pub(super) fn so_far(&self) -> RunSoFar<'_> {
         RunSoFar {
             number: self.facts.run,
@@ -121,12 +112,11 @@ impl KeptRun {
         }
     }
 
-    /// Notes the end, and returns whether that is news.
+    /// Notes the end. Returns true if that is news.
     pub(super) fn note_end(&mut self) -> bool {
         !std::mem::replace(&mut self.is_noted, true)
     }
 
-    /// What a list says of it.
     pub(super) fn listed(&self, state: &'static str, now: Instant) -> ListedRun {
         let age = now.saturating_duration_since(self.accepted);
         ListedRun {
@@ -141,31 +131,31 @@ impl KeptRun {
         }
     }
 
-    /// The line that tells that it was taken in.
+    /// The line that reports its start to a watcher.
     pub(super) fn beginning(&self, now: Instant) -> Vec<u8> {
         let mut line = Vec::new();
         put_notification("exec.started", &self.listed("queued", now), &mut line);
         line
     }
 
-    /// Whether a client was told of everything else that it watches of this run. An answer about the end comes behind it.
+    /// Returns true if a client got everything else that it watches of this run. An answer about the end comes after
+    /// it.
     pub(super) fn is_told(&self, peer: PeerId) -> bool {
         self.watchers.iter().filter(|watcher| watcher.peer == peer).all(|watcher| watcher.has_told_end(self.is_closed))
     }
 
-    /// Whether a client waits for the answer about its end, and does not take it yet.
+    /// Returns true if a client waits for the answer about its end, and has not taken it yet.
     pub(super) fn owes_answer(&self) -> bool {
         self.replies.iter().any(|reply| matches!(reply.waiting, Awaiting::Answer { .. }))
     }
 
-    /// Frees the output that was gathered for an answer which nobody waits for any more.
+    /// Frees the output that was gathered for an answer, once nobody waits for that.
     pub(super) fn free_gathered(&mut self) {
         if self.is_closed && !self.owes_answer() {
             self.output.take_gathering();
         }
     }
 
-    /// Forgets a client.
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.watchers.retain(|watcher| watcher.peer != peer);
         self.replies.retain(|reply| reply.to().peer != peer);
@@ -173,12 +163,12 @@ impl KeptRun {
         self.forget_texts();
     }
 
-    /// Looks no more for texts that nobody waits for.
+    /// Stops searching for texts that nobody waits for.
     pub(super) fn forget_texts(&mut self) {
         self.texts.keep(&self.replies.iter().filter_map(PendingReply::text).collect());
     }
 
-    /// Tells the watchers what is new, as far as they have room. Returns whether more may be taken from the log.
+    /// Tells the watchers the news, up to the limit of each. Returns true if more may be taken from the log.
     pub(super) fn deliver(&mut self, job: JobId, clients: &mut RpcClients, peers: &mut Peers) -> bool {
         let mut watchers = std::mem::take(&mut self.watchers);
         let mut is_held = false;
@@ -232,7 +222,7 @@ impl KeptRun {
         // A pipe that a shell has left holds less than that: the rest is from other processes, and may never end.
         let is_drained = !has_any && (!has_unread || self.since_exit >= limits::DRAIN_BYTES);
         if is_drained && let Some(end) = self.exited.take() {
-            // What its shell left in its streams has come.
+            // The rest of its shell's output has come.
             self.output.release();
             self.end = Some((end, self.output.ring().last_seq()));
             return true;
@@ -276,7 +266,7 @@ impl KeptRun {
         }
     }
 
-    /// Whether somebody wants to be told on which ports it listens.
+    /// Returns true if somebody wants to know on which ports it listens.
     fn is_watched_for_ports(&self) -> bool {
         self.end.is_none() && self.watchers.iter().any(|watcher| watcher.told.has(RunEvent::Port))
     }
@@ -289,7 +279,6 @@ impl KeptRun {
         }
     }
 
-    /// Time has passed.
     pub(super) fn tick(&mut self, now: Instant) {
         if self.output.deadline().is_some_and(|at| at <= now) {
             self.output.tick(now);

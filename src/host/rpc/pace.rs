@@ -1,4 +1,4 @@
-//! How much time requests get, so that clients that ask without end hold nobody up.
+//! The time that requests get, so that clients that ask without end hold nobody up.
 //!
 //! Invariants: a request is served in every turn that is not part of a pause; a pause is as long as the request before it;
 //! clients whose requests are left have their turns in the order in which they came to wait.
@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use crate::host::turn::PeerId;
 use crate::limits;
 
-/// The time for requests.
 #[derive(Debug, Default)]
 pub(in crate::host) struct RequestPace {
-    /// What requests have taken of this turn.
+    /// The time that requests have taken of this turn.
     used: Duration,
-    /// The pause after a long request ends then.
+    /// When the pause after a long request ends.
     free_from: Option<Instant>,
     /// Clients that have asked more than was served, longest first.
     late: VecDeque<PeerId>,
@@ -31,12 +30,11 @@ impl RequestPace {
         self.late.drain(..).collect()
     }
 
-    /// Whether a request may be served.
     pub(in crate::host) fn has_time(&self) -> bool {
         self.free_from.is_none() && self.used < limits::RPC_TURN
     }
 
-    /// A request has taken the time since then.
+    /// Notes a request that began at `since` and has ended.
     pub(in crate::host) fn note(&mut self, since: Instant) {
         let took = since.elapsed();
         self.used += took;
@@ -45,19 +43,18 @@ impl RequestPace {
         }
     }
 
-    /// What is left of a client's requests waits for its turn.
+    /// The rest of a client's requests waits for its turn.
     pub(in crate::host) fn put_off(&mut self, client: PeerId) {
         if !self.late.contains(&client) {
             self.late.push_back(client);
         }
     }
 
-    /// Whether this client waits for its turn.
     pub(in crate::host) fn is_late(&self, client: PeerId) -> bool {
         self.late.contains(&client)
     }
 
-    /// Whether clients wait for nothing but the next turn.
+    /// Returns true if clients wait for nothing but the next turn.
     pub(in crate::host) fn has_work(&self, now: Instant) -> bool {
         !self.late.is_empty() && !self.is_paused(now)
     }

@@ -6,12 +6,11 @@ use super::Requester;
 use crate::front::rpc::params::Encoding;
 use crate::front::rpc::start::StartParams;
 
-/// What a request waits for.
 #[derive(Debug)]
 pub(super) enum Awaiting {
     /// `exec.run`: the end of the run. `parses` says that its standard output is parsed as JSON.
     Answer { parses: bool },
-    /// `exec.output`: a chunk behind this one, or the end. Once `is_due`, it waits only for room.
+    /// `exec.output`: a chunk after this one, or the end. Once `is_due`, it waits only for room.
     Output { after: u64, most: usize, encoding: Encoding, is_due: bool },
     /// `exec.wait`: the end of the run.
     Exit,
@@ -25,22 +24,19 @@ pub(super) enum Awaiting {
     Restart(Option<Box<Restart>>),
 }
 
-/// A request that waits.
 #[derive(Debug)]
 pub(super) struct PendingReply {
     pub(super) to: Requester,
     pub(super) waiting: Awaiting,
-    /// When it is answered in any case.
+    /// When it gets its answer at the latest.
     pub(super) until: Option<Instant>,
 }
 
 impl PendingReply {
-    /// The request that is answered.
     pub(super) fn to(&self) -> &Requester {
         &self.to
     }
 
-    /// The text that it waits for.
     pub(super) fn text(&self) -> Option<&[u8]> {
         match &self.waiting {
             Awaiting::Text(text) => Some(text),

@@ -1,26 +1,25 @@
-//! When a run is looked at for the ports on which it listens, and what was found.
+//! Decides when to look for the ports on which a run listens, and keeps the findings.
 //!
-//! Nothing tells when a program begins to listen. So a look follows soon after output, because servers say that they are
-//! ready, and then ever more seldom. Invariants: two looks at any runs keep [`limits::RPC_PORT_LOOK_PAUSE`], so that many
-//! watched runs cost no more than a few; nobody looks at a run that nobody asks about.
+//! Nothing reports when a program begins to listen. So a look follows soon after output, because servers say that they
+//! are ready, and then ever more seldom. Invariants: two looks at any runs keep [`limits::RPC_PORT_LOOK_PAUSE`], so
+//! that many watched runs cost no more than a few; nobody looks at a run that nobody asks about.
 
 use std::time::{Duration, Instant};
 
 use crate::limits;
 
-/// The looks at one run.
 #[derive(Debug)]
 pub(super) struct PortLooks {
     /// Each port with the last chunk of output before it.
     found: Vec<(u64, u16)>,
     due: Instant,
     pause: Duration,
-    /// Whether nobody else looks when it is due.
+    /// Nobody else looks when it is due.
     is_reserved: bool,
 }
 
 impl PortLooks {
-    /// None yet. The first look is due at once.
+    /// The first look is due at once.
     pub(super) fn new(now: Instant) -> Self {
         Self { found: Vec::new(), due: now, pause: limits::RPC_PORT_LOOK, is_reserved: false }
     }
@@ -30,12 +29,11 @@ impl PortLooks {
         &self.found
     }
 
-    /// When the next look is due.
     pub(super) fn due(&self) -> Instant {
         self.due
     }
 
-    /// The run has written something.
+    /// Looks sooner, because the run has written something.
     pub(super) fn hasten(&mut self, now: Instant) {
         self.pause = limits::RPC_PORT_LOOK;
         if !self.is_reserved {

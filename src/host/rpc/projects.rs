@@ -33,13 +33,12 @@ impl Host {
         Ok(ListedSession::of(known, runs, background))
     }
 
-    /// The project session with this identifier, name or directory.
+    /// Finds a project session by its identifier, name or directory.
     pub(super) fn session_named(&self, word: &str) -> Result<ProjectId, RpcError> {
         let known = self.projects.known.find(word).map(|known| known.id);
         known.ok_or_else(|| RpcError::no_such_session(word))
     }
 
-    /// The variables that its commands get.
     pub(super) fn session_env(&self, word: &str) -> Result<RpcAnswer, RpcError> {
         let known = self.projects.known.find(word).ok_or_else(|| RpcError::no_such_session(word))?;
         let ports = known.port_variables().into_iter().map(|(name, port)| (name.to_owned(), port));
@@ -64,7 +63,7 @@ impl Host {
         Ok(RpcAnswer::SessionEnded { ended: running.iter().chain(&left).map(|job| job.0).collect() })
     }
 
-    /// Pauses its commands, or has them go on.
+    /// Pauses its commands, or resumes them.
     pub(super) fn suspend_session(&mut self, word: &str, is_suspended: bool) -> Result<RpcAnswer, RpcError> {
         let id = self.session_named(word)?;
         let (running, left) = commands(id, &self.runs, &self.engine);
@@ -87,7 +86,7 @@ impl Host {
         self.listed_session(id).map(|listed| RpcAnswer::Session(Box::new(listed)))
     }
 
-    /// What a start becomes in the project session that it names, and which one that is.
+    /// Completes a start with the project session that it names, which is the second result.
     pub(super) fn in_session(&mut self, params: &StartParams) -> Result<(StartParams, Option<ProjectId>), RpcError> {
         let Some(word) = &params.session else {
             return match params.ports {

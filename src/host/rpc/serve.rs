@@ -27,7 +27,6 @@ use crate::limits;
 use crate::sys::confinement::Doubt;
 
 impl Host {
-    /// Serves a call.
     pub(in crate::host) fn serve_rpc(&mut self, peer: PeerId, call: RpcCall) {
         self.peers.end_greeting(peer);
         let to = Requester { peer, id: call.id };
@@ -61,11 +60,11 @@ impl Host {
         Ok(())
     }
 
-    /// Does what a call asks. `None` when the answer comes later, or has been given.
+    /// Obeys a call. `None` when the answer comes later, or has been given.
     fn obey(&mut self, to: &Requester, method: Method) -> Result<Option<RpcAnswer>, RpcError> {
         self.prove(to.peer)?;
         match needed(&method) {
-            // A command's caller is looked at when its name is known.
+            // The check of a command's caller waits until its name is known.
             Needed::Start if self.is_closing() => {
                 let sentence = "the host is ending; nothing was run";
                 return Err(RpcError::new(ENDING, sentence).hint("start rexec-host, then run the command again"));
@@ -102,7 +101,7 @@ impl Host {
         }
     }
 
-    /// Has a client prove once that no relay of bytes is in between, where that is required.
+    /// Makes a client prove once that no relay of bytes is in between, if that is required.
     fn prove(&mut self, peer: PeerId) -> Result<(), RpcError> {
         let brought = self.peers.get_mut(peer).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
         let is_sealed = self.peers.get(peer).is_some_and(|peer| peer.is_sealed);
@@ -114,7 +113,7 @@ impl Host {
         Ok(())
     }
 
-    /// What speaks against running a client's command. It may have entered a sandbox since its last call.
+    /// Checks that a client may run a command. It may have entered a sandbox since its last call.
     pub(super) fn check_start(&mut self, peer: PeerId, whoami: &str, command: &str) -> Result<(), RpcError> {
         self.may_decide(peer).map_err(|doubt| {
             if let Doubt::Differs(why) = doubt {
@@ -131,7 +130,7 @@ impl Host {
         RpcAnswer::Hello { version: env!("CARGO_PKG_VERSION"), pid: std::process::id(), methods: &METHODS }
     }
 
-    /// Has a run kept that a client asks for.
+    /// Starts retaining output for a run the client named.
     pub(super) fn kept(&mut self, job: JobId) -> Result<&mut KeptRun, RpcError> {
         if !self.rpc.kept.contains_key(&job) && self.engine.job(job).is_some_and(|known| !known.is_closed()) {
             let has_terminal = self.runs.get(job).is_some_and(|run| run.tty.is_some());
@@ -140,7 +139,7 @@ impl Host {
         self.rpc.kept.get_mut(&job).ok_or_else(|| RpcError::no_such_run(job.0))
     }
 
-    /// Has a request wait for something about a run.
+    /// Makes a request wait for something about a run.
     pub(super) fn wait_for(
         &mut self,
         job: JobId,
@@ -201,7 +200,7 @@ impl Host {
         self.wait_for(job, to, waiting, until).map(|()| None)
     }
 
-    /// Has a text looked for in the output of a run. Returns the line that has it already.
+    /// Starts searching the output of a run for a text. Returns the line that has it already.
     fn look_for_text(&mut self, job: JobId, text: &[u8]) -> Result<Option<String>, RpcError> {
         let run = self.kept(job)?;
         if run.replies.iter().filter_map(PendingReply::text).count() >= limits::RPC_TEXT_WAITS_MAX {
@@ -254,7 +253,6 @@ impl Host {
         Ok(RpcAnswer::Done {})
     }
 
-    /// The word for the state of a run.
     fn state_of(&self, job: JobId) -> &'static str {
         let is_paused = self.runs.get(job).is_some_and(ActiveRun::is_paused);
         match self.engine.job(job) {
@@ -305,9 +303,8 @@ impl Host {
     }
 }
 
-/// What a client must be let do for a call.
+/// The permission that a call needs.
 enum Needed {
-    /// Run this command.
     Start,
     /// Type for commands, or set what they begin with.
     Decide,
@@ -336,7 +333,6 @@ fn needed(method: &Method) -> Needed {
     }
 }
 
-/// The answer to a client against which something speaks.
 fn refusal(doubt: &Doubt) -> RpcError {
     match doubt {
         Doubt::Shortage => RpcError::busy("the host is busy: too few descriptors").hint("try again"),

@@ -1,4 +1,4 @@
-//! Answers the requests that wait for something about a run, and passes on what clients write to it.
+//! Answers the requests that wait for something about a run, and passes on the input that clients write to it.
 //!
 //! Invariant: each request is answered once, when what it waits for has come, or when its time is over.
 
@@ -19,7 +19,7 @@ use crate::host::turn::Turn;
 use crate::limits;
 
 impl KeptRun {
-    /// Answers the requests that wait no more.
+    /// Answers the requests whose wait is over.
     pub(super) fn settle(
         &mut self,
         job: JobId,
@@ -115,7 +115,6 @@ impl KeptRun {
         Some(Met { met: "exit", exit: Some(end.exit), ..Met::default() })
     }
 
-    /// The answer to `exec.run`.
     fn whole_answer(&mut self, job: JobId, parses: bool) -> RpcAnswer {
         let end = self.end().cloned().unwrap_or_default();
         let gathering = self.output.take_gathering();
@@ -150,7 +149,7 @@ impl KeptRun {
         clients.touched.insert(to.peer);
     }
 
-    /// Passes on what clients have written, as far as the run takes it, and answers them.
+    /// Passes on as much of the clients' input as the run takes, and answers them.
     pub(super) fn feed(
         &mut self,
         job: JobId,

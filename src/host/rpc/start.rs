@@ -67,7 +67,7 @@ impl Host {
         Ok(())
     }
 
-    /// Starts what waited for the end of another run.
+    /// Starts the commands that waited for the end of another run.
     pub(in crate::host) fn start_again(&mut self) {
         for restart in std::mem::take(&mut self.rpc.restarts) {
             let Restart { to, params, is_run } = restart;
@@ -190,7 +190,6 @@ impl Host {
         self.rpc.keep(job, run, &mut self.turn);
     }
 
-    /// What is known of a run from its description.
     pub(super) fn facts_of(&self, job: JobId) -> RunFacts {
         let Some(run) = self.runs.get(job) else { return RunFacts { run: job.0, ..RunFacts::default() } };
         let known = &run.description;
@@ -219,7 +218,7 @@ impl Host {
         OutputFilter::new(mode, self.runs.secrets(job).map(Redactor::fresh))
     }
 
-    /// A run that a client wants to watch, although this door has not started it. It is kept from now on.
+    /// Keeps a run from now on that a client wants to watch, although this door has not started it.
     pub(super) fn keep_other(&mut self, job: JobId, has_terminal: bool) {
         let mode =
             if has_terminal { Mode::Collapse { rows: limits::PTY_ROWS, cols: limits::PTY_COLS } } else { Mode::Tidy };
@@ -232,7 +231,7 @@ impl Host {
         self.rpc.keep(job, KeptRun::new(facts, output, Some(cursor), accepted), &mut self.turn);
     }
 
-    /// Has those who watch all runs told of a run that another door has started.
+    /// Tells the watchers of all runs about a run that another door has started.
     pub(in crate::host) fn show_clients(&mut self, job: JobId, has_terminal: bool) {
         if self.rpc.has_watchers_of_all() {
             self.keep_other(job, has_terminal);

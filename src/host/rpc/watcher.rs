@@ -1,7 +1,7 @@
-//! A watcher: a client that is told what happens to one run, as far as it takes that.
+//! A watcher: a client subscribed to one run; a slow one misses output and gets a count.
 //!
-//! Invariant: what a watcher is told has the order in which it happened; chunks that went before they were told are counted
-//! to the byte.
+//! Invariant: a watcher gets events in the order in which they happened; chunks that went before it got them are
+//! counted to the byte.
 
 use std::rc::Rc;
 
@@ -13,28 +13,25 @@ use crate::front::rpc::ring::OutputRing;
 use crate::host::turn::PeerId;
 use crate::limits;
 
-/// What a client wants to be told.
+/// The events that a client wants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ToldEvents(u8);
 
 impl ToldEvents {
-    /// These events.
     pub(super) fn of(events: &[RunEvent]) -> Self {
         Self(events.iter().fold(0, |bits, &event| bits | 1 << event as u8))
     }
 
-    /// What a client is told that does not say: everything but ports, for which somebody has to look.
+    /// The default: everything but ports, for which somebody has to look.
     pub(super) fn usual() -> Self {
         Self(!(1 << RunEvent::Port as u8))
     }
 
-    /// Whether this is one of them.
     pub(super) fn has(self, event: RunEvent) -> bool {
         self.0 & 1 << event as u8 != 0
     }
 }
 
-/// What has happened to a run so far.
 #[derive(Debug)]
 pub(super) struct RunSoFar<'a> {
     pub(super) number: u64,
@@ -45,37 +42,34 @@ pub(super) struct RunSoFar<'a> {
     pub(super) ports: &'a [(u64, u16)],
     /// The port on which it could not listen.
     pub(super) held: Option<&'a HeldPort>,
-    /// How it ended, and the last chunk that was there then.
+    /// Its end, and the last chunk that was there then.
     pub(super) end: Option<&'a (HowEnded, u64)>,
     pub(super) is_closed: bool,
 }
 
-/// One client that watches one run.
 #[derive(Debug)]
 pub(super) struct Watcher {
     pub(super) peer: PeerId,
-    /// The subscription that it is part of.
     pub(super) subscription: Option<u64>,
     pub(super) told: ToldEvents,
     encoding: Encoding,
     /// It holds the run back when it is slow.
     pub(super) holds: bool,
-    /// The line that it is told first. All watchers of a run share it: there may be a hundred, and slow ones among them.
+    /// The line that it gets first. All watchers of a run share it: there may be a hundred, and slow ones among them.
     beginning: Option<Rc<Vec<u8>>>,
-    /// The chunk that it was told last.
+    /// The number of the last chunk that it got.
     seq: u64,
-    /// Bytes before the next chunk, as far as it was told.
+    /// Bytes before the next chunk, those that it missed included.
     bytes: u64,
-    /// How many prompts it was told.
+    /// The number of prompts that it got.
     prompts: usize,
-    /// How many ports it was told.
+    /// The number of ports that it got.
     ports: usize,
     has_exited: bool,
     has_closed: bool,
 }
 
 impl Watcher {
-    /// A watcher by a subscription.
     pub(super) fn subscribed(peer: PeerId, subscription: u64, told: ToldEvents, encoding: Encoding) -> Self {
         Self { subscription: Some(subscription), ..Self::of_run(peer, told, encoding, false) }
     }
@@ -98,29 +92,29 @@ impl Watcher {
         }
     }
 
-    /// The watcher that is told first that the run was taken in.
+    /// The watcher, which first gets the line that the run was taken in, if it wants that.
     pub(super) fn with_beginning(self, line: impl FnOnce() -> Rc<Vec<u8>>) -> Self {
         let beginning = self.told.has(RunEvent::Start).then(line);
         Self { beginning, ..self }
     }
 
-    /// The watcher that is told only what happens behind what this run has done so far, and the ports that are open.
+    /// The watcher, which gets only what happens after what this run has done so far, and the open ports.
     pub(super) fn skip_past(self, run: &RunSoFar<'_>) -> Self {
         Self { seq: run.ring.last_seq(), bytes: run.ring.bytes(), prompts: run.prompts.len(), ..self }
     }
 
-    /// Whether it was told everything that there ever is.
+    /// Returns true if it got everything that there ever is.
     pub(super) fn is_done(&self) -> bool {
         self.has_closed
     }
 
-    /// Whether it was told how the run ended and everything that came before; with `is_closed`, whether it was told that
+    /// Returns true if it got the run's end and everything that came before; with `is_closed`, if it got the news that
     /// nothing follows.
     pub(super) fn has_told_end(&self, is_closed: bool) -> bool {
         if is_closed { self.has_closed } else { self.has_exited }
     }
 
-    /// Tells it the next thing. Returns `false` when there is none for now.
+    /// Sends it the next event. Returns `false` when there is none for now.
     pub(super) fn tell(&mut self, run: &RunSoFar<'_>, out: &mut Vec<u8>) -> bool {
         let number = run.number;
         if let Some(beginning) = self.beginning.take() {
@@ -174,7 +168,7 @@ impl Watcher {
     }
 }
 
-/// Whether a client has so much to take that it is told no more for now.
+/// Returns true if a client has so much to take that it gets no more for now.
 pub(super) fn is_full(pending: usize) -> bool {
     pending >= limits::OUTLET_HIGH_BYTES
 }

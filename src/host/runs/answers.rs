@@ -30,18 +30,17 @@ pub(in crate::host) enum NoAnswer {
     AtItsCaller,
     /// This person has it.
     Taken(Answerer),
-    /// The terminal has not read what was typed before.
+    /// The terminal has not read the earlier keys.
     TooManyKeys,
 }
 
-/// An answer that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::host) struct AnswerOver {
     pub(in crate::host) job: JobId,
     pub(in crate::host) by: Answerer,
-    /// What reached the terminal.
+    /// The number that reached the terminal.
     pub(in crate::host) bytes: u64,
-    /// Whether that is all of it.
+    /// That is all of it.
     pub(in crate::host) is_complete: bool,
 }
 
@@ -86,12 +85,11 @@ impl Runs {
         self.get(job)?.answering.as_ref().map(|answering| answering.by)
     }
 
-    /// The run whose terminal this person has.
     pub(in crate::host) fn answered_by(&self, by: Answerer) -> Option<JobId> {
         self.answered.iter().copied().find(|&job| self.answerer(job) == Some(by))
     }
 
-    /// The person's terminal stands for the run's and has this size.
+    /// The person's terminal, which stands for the run's, has this size.
     pub(in crate::host) fn size_answer(&mut self, job: JobId, size: pty::Size) {
         if let Some(answering) = self.get_mut(job).and_then(|run| run.answering.as_mut()) {
             let rows = size.rows.clamp(1, limits::WINDOW_ROWS_MAX);
@@ -122,17 +120,15 @@ impl Runs {
         self.resized.extend(size.map(|size| (job, size)));
     }
 
-    /// The runs whose terminals have another size since the last call.
     pub(in crate::host) fn take_resized(&mut self) -> Vec<(JobId, pty::Size)> {
         std::mem::take(&mut self.resized)
     }
 
-    /// Whether a program of the run draws on the alternate screen.
+    /// Returns true if a program of the run draws on the alternate screen.
     pub(in crate::host) fn is_full_screen(&self, job: JobId) -> bool {
         self.get(job).is_some_and(|run| run.screen.is_on())
     }
 
-    /// Passes on what a person typed for a run.
     pub(in crate::host) fn type_answer(
         &mut self,
         job: JobId,
@@ -148,7 +144,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Ends an answer once everything typed is in the terminal.
+    /// Ends an answer once the terminal has all keys.
     pub(in crate::host) fn finish_answer(&mut self, job: JobId, engine: &mut Engine) {
         if let Some(answering) = self.get_mut(job).and_then(|run| run.answering.as_mut()) {
             answering.is_leaving = true;
@@ -156,7 +152,7 @@ impl Runs {
         }
     }
 
-    /// Ends an answer at once. Keys that the terminal had no room for are dropped.
+    /// Ends an answer at once, and drops keys that the terminal had no room for.
     pub(in crate::host) fn end_answer(&mut self, job: JobId, engine: &mut Engine) {
         self.answered.remove(&job);
         self.give_size_back(job);
@@ -180,7 +176,6 @@ impl Runs {
         }
     }
 
-    /// Writes as many keys as the terminal takes.
     pub(in crate::host) fn flush_answer(&mut self, job: JobId, engine: &mut Engine) {
         let Some(run) = self.get_mut(job) else { return };
         let Some(answering) = &mut run.answering else { return };
@@ -216,7 +211,7 @@ impl Runs {
         }
     }
 
-    /// The person has left. What was typed before the guard has given the foreground is typed then.
+    /// The person has left. Keys typed before the guard gives the foreground are written then.
     pub(in crate::host) fn leave_answer(&mut self, job: JobId, engine: &mut Engine) {
         match self.get_mut(job).and_then(|run| run.answering.as_mut()) {
             Some(answering) if !answering.is_given => answering.is_leaving = true,
@@ -231,7 +226,6 @@ impl Runs {
         }
     }
 
-    /// The answers that are over since the last call.
     pub(in crate::host) fn take_over(&mut self) -> Vec<AnswerOver> {
         std::mem::take(&mut self.answers_over)
     }

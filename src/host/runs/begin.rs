@@ -1,4 +1,4 @@
-//! Has guards begin with their commands.
+//! Lets guards begin with their commands.
 //!
 //! ```text
 //! guard:  has the whole command ─▶ Ready ─▶ waits ─▶ told in time ─────────────▶ makes the shell's process
@@ -20,7 +20,7 @@ use crate::host::run::GuardLink;
 use crate::host::turn::Turn;
 
 impl Runs {
-    /// A guard has the whole command and waits to be told to begin.
+    /// A guard has the whole command and waits for the order to begin.
     pub(super) fn on_ready(
         &mut self,
         job: JobId,
@@ -55,7 +55,7 @@ impl Runs {
         }
     }
 
-    /// The guard begins: it is told so with this order, or has said so itself.
+    /// The guard begins, by this order or by itself.
     pub(super) fn begin(
         &mut self,
         job: JobId,

@@ -1,4 +1,4 @@
-//! Reads what a terminal shows of an answer before what the command writes then.
+//! Reads a terminal's echo of an answer before the output that the command writes after it.
 //!
 //! A thread of the kernel carries the line that a person typed, and its echo back. The command has its line by then, and may
 //! have written its next question to a pipe. At its real shell both go to one terminal, where the answer stands first.
@@ -43,7 +43,7 @@ impl Runs {
         self.echoes.iter().any(|(_, other)| *other == job)
     }
 
-    /// A terminal has shown something. What its command has written to pipes since is read, too.
+    /// A terminal has shown something. The host reads its command's later output on pipes, too.
     pub(super) fn on_shown(&mut self, job: JobId, turn: &mut Turn, engine: &Engine) {
         if self.awaits_echo(job) {
             self.echoes.retain(|(_, other)| *other != job);
@@ -51,7 +51,7 @@ impl Runs {
         }
     }
 
-    /// Waits no longer for what has not been shown in time.
+    /// Stops waiting for lines that no terminal has shown in time.
     pub(in crate::host) fn tick_echoes(&mut self, turn: &mut Turn, engine: &Engine) {
         while let Some(&(_, job)) = self.echoes.front().filter(|(until, _)| *until <= turn.now) {
             self.echoes.pop_front();

@@ -11,24 +11,23 @@ use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use rexec_sh::protocol::wire::KEYS_BYTES_MAX;
 
-/// What a command's input can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::host) enum InputState {
     /// It has no input, or the input is closed.
     Closed,
-    /// What came before waits for room, or the command has not begun.
+    /// Earlier input waits for room, or the command has not begun.
     Full,
-    /// More.
+    /// It takes more.
     Open,
 }
 
 impl Runs {
-    /// Remembers an event of a pipe's. Returns whether it calls for a visit.
+    /// Remembers an event of a pipe's. Returns true if it calls for a visit.
     pub(in crate::host) fn remember_input(&mut self, job: JobId, event: Ready) -> bool {
         self.get_mut(job).and_then(|run| run.input.as_mut()).is_some_and(|input| input.remember(event))
     }
 
-    /// Gives a command that has not begun its input.
+    /// Gives an input to a command that has not begun.
     pub(in crate::host) fn set_input(&mut self, job: JobId, input: InputPipe, turn: &mut Turn) {
         if let Some(run) = self.get_mut(job) {
             run.input = Some(input);
@@ -36,17 +35,16 @@ impl Runs {
         }
     }
 
-    /// Whether a command has a terminal of its own, which stands for no caller's.
+    /// Returns true if a command has a terminal of its own, which stands for no caller's.
     pub(in crate::host) fn has_own_terminal(&self, job: JobId) -> bool {
         self.get(job).is_some_and(ActiveRun::has_own_terminal)
     }
 
-    /// Whether a command's standard input is a pipe that takes more.
+    /// Returns true if a command's standard input is a pipe that takes more.
     pub(in crate::host) fn has_input_pipe(&self, job: JobId) -> bool {
         self.get(job).is_some_and(|run| run.input.is_some())
     }
 
-    /// What the input of a command can take now.
     pub(in crate::host) fn input_state(&self, job: JobId) -> InputState {
         let Some(run) = self.get(job) else { return InputState::Closed };
         match (&run.input, &run.relay) {
@@ -70,7 +68,7 @@ impl Runs {
         }
     }
 
-    /// Writes to a command's input that is open.
+    /// Writes to a command's input, which must be open.
     pub(in crate::host) fn write_input(
         &mut self,
         job: JobId,
@@ -93,7 +91,7 @@ impl Runs {
         }
     }
 
-    /// Writes as much as a command's pipe takes, and closes it behind the last byte.
+    /// Writes as much as a command's pipe takes, and closes it after the last byte.
     pub(in crate::host) fn flush_input(&mut self, job: JobId, turn: &mut Turn) {
         let is_over = self.get_mut(job).and_then(|run| run.input.as_mut()).is_some_and(InputPipe::flush);
         if is_over {
@@ -102,7 +100,6 @@ impl Runs {
         turn.touch(job);
     }
 
-    /// Closes a command's pipe.
     pub(in crate::host) fn close_input(&mut self, job: JobId, turn: &mut Turn) {
         if let Some(input) = self.get_mut(job).and_then(|run| run.input.take()) {
             turn.close(input.into_port());
@@ -110,5 +107,5 @@ impl Runs {
     }
 }
 
-/// The bytes of input that are taken at a time, so that a terminal's keys stay bounded.
+/// The bytes of input that the host takes at a time, so that a terminal's keys stay bounded.
 pub(in crate::host) const INPUT_PIECE_BYTES: usize = KEYS_BYTES_MAX;

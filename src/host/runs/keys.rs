@@ -62,8 +62,8 @@ impl Runs {
         self.flush_keys(job, turn, peers);
     }
 
-    /// Writes as many keys to the run's terminal as it takes. The shim is told how many at once, or, on demand, when the
-    /// command has read them.
+    /// Writes as many keys to the run's terminal as it takes. Tells the shim their number at once, or, on demand, when
+    /// the command has read them.
     pub(in crate::host) fn flush_keys(&mut self, job: JobId, turn: &Turn, peers: &mut Peers) {
         let Some(run) = self.get_mut(job).filter(|run| run.has_keys()) else { return };
         let Some(relay) = run.relay.as_mut().filter(|relay| relay.takes_keys()) else { return };

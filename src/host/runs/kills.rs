@@ -17,7 +17,7 @@ use crate::host::turn::{PeerId, Turn};
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
 
-/// What [`Runs::kill`] is asked to end.
+/// A request to [`Runs::kill`].
 #[derive(Debug, Clone, Copy)]
 pub(in crate::host) struct KillRequest {
     /// The peer that waits for the answer. The console does not.
@@ -67,24 +67,24 @@ impl Runs {
         self.order(job, if is_kill { Order::Kill } else { Order::Terminate }, turn.now);
     }
 
-    /// Whether the end of anything that was left running is under way.
+    /// Returns true while the host ends anything that was left running.
     pub(in crate::host) fn are_pursued(&self) -> bool {
         self.all.values().any(|run| run.ending.is_pursued())
     }
 
-    /// The host ends: what a person wants ended has no longer than this.
+    /// The host ends: ends that a person asked for take no longer than this.
     pub(in crate::host) fn hurry_endings(&mut self, grace: Duration, now: Instant) {
         let latest = now + grace;
         let endings = std::mem::take(&mut self.endings);
         self.endings = endings.into_iter().map(|(at, job)| (at.min(latest), job)).collect();
     }
 
-    /// Whether [`Runs::tick_endings`] has something to do.
+    /// Returns true if [`Runs::tick_endings`] has something to do.
     pub(in crate::host) fn has_due_endings(&self, now: Instant) -> bool {
         [&self.endings, &self.answers].into_iter().any(|times| times.first().is_some_and(|(at, _)| *at <= now))
     }
 
-    /// Kills what was left over and did not end by itself, and answers the peers that have waited long enough.
+    /// Kills left-over processes that did not end by themselves, and answers the peers that have waited long enough.
     pub(in crate::host) fn tick_endings(
         &mut self,
         helpers: &[Pid],

@@ -14,7 +14,7 @@ use crate::text::prompt::prompt_words;
 use rexec_sh::protocol::process::Pid;
 
 impl Runs {
-    /// Everything that is there, oldest first.
+    /// The runs that are not closed, or have left something running, oldest first.
     pub(in crate::host) fn list(&mut self, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) -> Vec<Listed> {
         self.take_stock(helpers, turn, engine);
         let is_over = |job: JobId| engine.job(job).is_none_or(Job::is_closed);
@@ -22,7 +22,7 @@ impl Runs {
         shown.map(|(&job, run)| listed(job, run, engine, turn.now)).collect()
     }
 
-    /// Looks at what lives on without its guard, and continues the guards of ended commands. A guard that is stopped
+    /// Looks at processes that live on without their guard, and continues the guards of ended commands. A stopped guard
     /// does not notice the end of what it watches, and no order comes to wake it.
     fn take_stock(&mut self, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) {
         for job in self.owing.clone() {

@@ -58,7 +58,7 @@ impl Runs {
         self.on_tree_gone(job, turn, engine);
     }
 
-    /// The guards that have become free, with their control sockets.
+    /// The guards that have become free since the last call, with their control sockets.
     pub(in crate::host) fn take_free(&mut self) -> Vec<(Pid, Port)> {
         std::mem::take(&mut self.free)
     }
@@ -78,7 +78,7 @@ impl Runs {
         owing.iter().copied().filter(is_due).collect()
     }
 
-    /// Does what is due for one of these jobs. `helpers` are the host's children that belong to no run. Returns whether
+    /// Does what is due for one of these jobs. `helpers` are the host's children that belong to no run. Returns true if
     /// the job needs another guard.
     pub(in crate::host) fn tick_owing(
         &mut self,
@@ -89,7 +89,7 @@ impl Runs {
         peers: &mut Peers,
     ) -> bool {
         if let Some(link) = self.link(job) {
-            // What the guard has said already counts: it may be this host that was stopped.
+            // The guard's earlier words count: it may be this host that was stopped.
             link.control.expect_input();
             self.visit_control(job, turn, engine, peers);
         }
@@ -179,7 +179,7 @@ impl Runs {
         }
     }
 
-    /// What the orphans of a job have to be told apart from.
+    /// The processes that a look must tell apart from the orphans of a job.
     fn others(&self, job: JobId, helpers: &[Pid]) -> Others<'_> {
         let guards = self.all.values().filter_map(ActiveRun::guard_pid);
         let free = self.free.iter().map(|(guard, _)| *guard);
@@ -192,7 +192,7 @@ impl Runs {
         }
     }
 
-    /// Whether another command's orphans are killed, or will be because its guard has just died.
+    /// Returns true if the host kills another command's orphans, or will because its guard has just died.
     fn are_others_hunted(&self) -> bool {
         self.all.values().any(|run| match (&run.guard, &run.hunt) {
             (Some(link), _) => !link.shell_is_over && !spawn::is_alive(link.pid),

@@ -21,14 +21,13 @@ impl Runs {
         Some(guard)
     }
 
-    /// Has the guard of a command that is paused stop it, if it has begun. Another guard may get one that has not.
+    /// Orders the guard of a paused command to stop it, if it has begun. Another guard may get one that has not.
     pub(super) fn pause_begun(&mut self, job: JobId, now: Instant) {
         if self.get(job).is_some_and(|run| run.is_paused() && !run.is_unbegun()) {
             self.order(job, Order::Pause, now);
         }
     }
 
-    /// Continues what a pause has stopped. Returns `false` when the command is not paused.
     pub(in crate::host) fn resume(&mut self, job: JobId, now: Instant) -> bool {
         let Some(run) = self.get_mut(job).filter(|run| run.is_paused()) else { return false };
         run.pause = Pause::No;
@@ -48,7 +47,7 @@ impl Runs {
         }
     }
 
-    /// Continues what was paused and has no guard any more, because the host ends. A guard does that by itself.
+    /// Continues paused processes that have no guard any more, because the host ends. A guard does that by itself.
     pub(in crate::host) fn resume_orphans(&mut self) {
         self.all.values_mut().filter_map(|run| run.hunt.as_mut()).for_each(OrphanHunt::resume);
     }

@@ -15,30 +15,27 @@ use crate::limits;
 use crate::sys::tree::Process;
 use crate::sys::usage::Listening;
 
-/// What a command has open, and how large it is.
+/// The ports that a command has open, and its number of processes.
 #[derive(Debug, Clone, Default)]
 pub(in crate::host) struct InUse {
     /// The ports on which it listens, smallest first.
     pub(in crate::host) ports: Vec<u16>,
-    /// How many processes it has.
     pub(in crate::host) processes: usize,
 }
 
-/// What was found in the last moments.
+/// The findings of the last moments.
 #[derive(Debug, Default)]
 pub(super) struct PortBook {
-    /// When it was begun anew.
     since: Option<Instant>,
     listening: Listening,
     /// Processes that may still be looked at.
     processes: usize,
     found: BTreeMap<JobId, InUse>,
-    /// What was found before. It is told of a command at which nothing may look now.
+    /// The findings before those. They stand in for a command at which nothing may look now.
     before: BTreeMap<JobId, InUse>,
 }
 
 impl PortBook {
-    /// Forgets what was found too long ago.
     fn renew(&mut self, now: Instant) {
         if self.since.is_none_or(|since| now >= since + limits::PORTS_KNOWN) {
             self.since = Some(now);
@@ -48,7 +45,7 @@ impl PortBook {
         }
     }
 
-    /// What is known of a command, after a look if there was none lately.
+    /// The findings about a command, after a look if there was none lately.
     fn of(&mut self, job: JobId, run: &ActiveRun) -> InUse {
         if let Some(known) = self.found.get(&job) {
             return known.clone();
@@ -69,15 +66,14 @@ impl PortBook {
 }
 
 impl Runs {
-    /// The ports on which a command listens, and how many processes it has, as far as was seen within
-    /// [`limits::PORTS_KNOWN`].
+    /// The ports on which a command listens, and its number of processes, as seen within [`limits::PORTS_KNOWN`].
     pub(in crate::host) fn in_use(&mut self, job: JobId, now: Instant) -> InUse {
         let Some(run) = self.all.get(&job) else { return InUse::default() };
         self.port_book.renew(now);
         self.port_book.of(job, run)
     }
 
-    /// The same of many commands: of the first ones, as far as [`limits::PORT_LIST_PROCESSES_MAX`] goes.
+    /// The same of many commands: of the first ones, up to [`limits::PORT_LIST_PROCESSES_MAX`].
     pub(in crate::host) fn all_in_use(&mut self, jobs: &[JobId], now: Instant) -> BTreeMap<JobId, InUse> {
         let (mut found, mut room) = (BTreeMap::new(), limits::PORT_LIST_PROCESSES_MAX);
         for &job in jobs.iter().filter(|job| self.all.contains_key(job)).collect::<Vec<_>>() {
@@ -89,7 +85,7 @@ impl Runs {
         found
     }
 
-    /// A command has failed. If it could not listen on a port on which another command listens, it is told which one.
+    /// A command has failed. If it could not listen on a port on which another command listens, reports which one.
     pub(super) fn name_port_holder(&mut self, job: JobId, now: Instant, engine: &mut Engine) {
         let Some(run) = self.get(job) else { return };
         let candidates = run.bind_failure.candidates(run.description.command.as_bytes());

@@ -23,14 +23,14 @@ use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::ProcessGroup;
 
 impl Runs {
-    /// Remembers an event of a guard's socket. Returns whether it calls for a visit.
+    /// Remembers an event of a guard's socket. Returns true if it calls for a visit.
     pub(in crate::host) fn remember_control(&mut self, job: JobId, event: Ready) -> bool {
         let Some(link) = self.link(job) else { return false };
         link.control.remember(event);
         event.readable || !link.orders.out.is_empty()
     }
 
-    /// Takes what a guard has reported. Its end is dealt with in the tick of the same turn.
+    /// Takes a guard's reports. The tick of the same turn deals with its end.
     pub(in crate::host) fn visit_control(
         &mut self,
         job: JobId,
@@ -124,13 +124,12 @@ impl Runs {
         }
     }
 
-    /// A process group of the command asks for its terminal.
     fn on_asks(&mut self, job: JobId, wish: TerminalWish, program: Program, turn: &mut Turn, engine: &mut Engine) {
         // One that has lost its terminal was continued by that.
         if self.get_mut(job).is_none_or(|run| run.is_hung_up()) {
             return;
         }
-        // What the command wrote before it asked, the prompt perhaps, comes before the word that it asked.
+        // The command's earlier output, the prompt perhaps, comes before the word that it asked.
         self.drain_streams(job, turn, engine);
         engine.on_input_stop(job, wish, program.to_string(), self.prompts.wait(turn.now), turn.now);
     }
@@ -141,7 +140,7 @@ impl Runs {
         self.on_shell_continued(job, peers, turn.now);
         let is_stopping = engine.job(job).is_none_or(Job::is_stopping);
         if exit != Exit::Code(0) && !is_stopping {
-            // What it wrote last may say why it failed.
+            // Its last output may say why it failed.
             self.drain_streams(job, turn, engine);
             self.name_port_holder(job, turn.now, engine);
         }
@@ -152,7 +151,6 @@ impl Runs {
         self.drain_streams(job, turn, engine);
     }
 
-    /// Nothing of the command runs.
     fn on_not_started(&mut self, job: JobId, why: StartError, engine: &mut Engine) {
         self.on_shell_over(job, None);
         engine.on_start_failed(job, why);
@@ -207,7 +205,8 @@ impl Runs {
         }
     }
 
-    /// Tells of processes that cannot be killed: the human, the journal, and the peers that wait for the command's end.
+    /// Reports processes that cannot be killed to the human, the journal, and the peers that wait for the command's
+    /// end.
     pub(in crate::host) fn tell_unkillable(
         &mut self,
         job: JobId,

@@ -19,12 +19,11 @@ use rexec_sh::protocol::process::Signal;
 struct StoppedShim {
     /// It outlives the connection, which ends with the command.
     process: ConnectedProcess,
-    /// How many times it was told to stop and has to go on. It stops once for each message, also for those that came while it
-    /// was stopped.
+    /// The number of stop messages after which it has to go on. It stops once for each, also for those that came while
+    /// it was stopped.
     stops: u32,
-    /// When the host looks at it.
     at: Instant,
-    /// How long after that the host looks again.
+    /// The time from that look to the next one.
     pause: Duration,
 }
 
@@ -33,14 +32,12 @@ struct StoppedShim {
 pub(super) struct ShimsToContinue(BTreeMap<JobId, StoppedShim>);
 
 impl ShimsToContinue {
-    /// When the host has to look at one.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.0.values().map(|shim| shim.at).min()
     }
 }
 
 impl Runs {
-    /// The shell was stopped.
     pub(super) fn on_shell_stopped(&mut self, job: JobId, signal: Signal, peers: &mut Peers, now: Instant) {
         // A parent is not told that a child went on which stopped again before it looked (waitpid(2)).
         self.on_shell_continued(job, peers, now);
@@ -78,7 +75,6 @@ impl Runs {
         true
     }
 
-    /// Continues the shims that are stopped and should not be.
     pub(in crate::host) fn tick_stops(&mut self, now: Instant) {
         let mut continued = Vec::new();
         self.to_continue.0.retain(|job, shim| {

@@ -17,7 +17,7 @@ use crate::limits;
 use crate::sys::{self, tree};
 
 impl Runs {
-    /// Remembers an event of a stream's. Returns whether it calls for a visit.
+    /// Remembers an event of a stream's. Returns true if it calls for a visit.
     pub(in crate::host) fn remember_stream(&mut self, job: JobId, stream: Stream, event: Ready) -> bool {
         let Some(run) = self.get_mut(job) else { return event.readable };
         if let Some(port) = run.stream(stream) {
@@ -37,7 +37,7 @@ impl Runs {
         }
     }
 
-    /// Whether the streams of a command may hold output that was not read yet.
+    /// Returns true if the streams of a command may hold unread output.
     pub(in crate::host) fn has_unread(&self, job: JobId) -> bool {
         self.get(job).is_some_and(|run| run.streams.iter().flatten().any(Port::is_readable))
     }
@@ -50,7 +50,8 @@ impl Runs {
         if known.is_some_and(|known| !known.wants_output(stream)) {
             return;
         }
-        // A command whose reader is behind is not read beyond the log's room, so that many of them do not take twice as much.
+        // The host reads a command whose reader is behind only up to the log's room, so that many of them do not take
+        // twice as much.
         let room = known.map_or(usize::MAX, Job::room).max(limits::READ_LEAST_BYTES).min(turn.buffer.len());
         let has_log = known.is_some();
         let (mut filled, mut is_end) = (0, false);
@@ -116,8 +117,8 @@ impl Runs {
         }
     }
 
-    /// Tells callers of outputs that have ended before their commands. A caller that has let go of its outputs can be told
-    /// nothing more, so the guard must be there, and able to say that the command has ended, too.
+    /// Reports outputs that have ended before their commands to the callers. A caller that has let go of its outputs
+    /// can be told nothing more, so the guard must be there, and able to say that the command has ended, too.
     pub(in crate::host) fn tick_ended_outputs(&mut self, peers: &mut Peers, now: Instant) {
         while let Some(&(_, job, output)) = self.ended_outputs.front().filter(|(at, ..)| *at <= now) {
             self.ended_outputs.pop_front();
@@ -147,8 +148,8 @@ impl Runs {
         self.close_unread(job, turn, engine);
     }
 
-    /// Closes the streams whose outputs have no reader, as far as there are streams now. Called again when the run's
-    /// guard has begun, because it needs the terminal for that.
+    /// Closes the streams whose outputs have no reader, if there are streams now. Called again when the run's guard has
+    /// begun, because it needs the terminal for that.
     pub(in crate::host) fn close_unread(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
         for (stream, at_caller) in [(Stream::Out, wire::CallerStream::Out), (Stream::Err, wire::CallerStream::Err)] {
             let Some(run) = self.get_mut(job).filter(|run| run.unread[stream as usize]) else { continue };
@@ -164,7 +165,6 @@ impl Runs {
         }
     }
 
-    /// Closes one of a run's streams.
     pub(in crate::host) fn close_stream(&mut self, job: JobId, stream: Stream, turn: &mut Turn) {
         if let Some(port) = self.get_mut(job).and_then(|run| run.streams[stream as usize].take()) {
             turn.close(port);

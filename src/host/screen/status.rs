@@ -43,19 +43,18 @@ impl Screen {
         }
     }
 
-    /// Whether the terminal marks pasted text. A run that the human answers must not get the marks.
+    /// Switches the marks that the terminal puts around pasted text. A run that the human answers must not get them.
     pub(in crate::host) fn mark_pastes(&mut self, are_marked: bool) {
         if self.is_clever && self.keys.is_some() {
             self.out.buffer().extend_from_slice(if are_marked { MARK_PASTES } else { MARK_NO_PASTES });
         }
     }
 
-    /// Something may have changed that the status line says.
+    /// The status line may be out of date.
     pub(in crate::host) fn touch_status(&mut self, now: Instant) {
         self.status.touch(now);
     }
 
-    /// Whether the status line has new facts to show.
     pub(in crate::host) fn is_status_due(&self, now: Instant) -> bool {
         let is_over = self.message.as_ref().is_some_and(|(_, until)| now >= *until);
         self.has_room() && (is_over || self.status.is_due(now))
@@ -95,12 +94,12 @@ impl Screen {
         self.status.deadline().into_iter().chain(over).min().filter(|_| self.has_room())
     }
 
-    /// The commands whose output is only counted for now.
+    /// The commands whose output the console only counts for now.
     pub(in crate::host) fn floods(&self) -> Vec<Flood> {
         self.console.overview().floods
     }
 
-    /// What ^C stops: as the status line says, where there is one.
+    /// The command that ^C stops, as the status line says; `None` without a status line.
     pub(in crate::host) fn said_to_stop(&self) -> Option<Option<JobId>> {
         self.drawn_shown.filter(|_| self.status.is_on())
     }
@@ -116,12 +115,12 @@ impl Screen {
         }
     }
 
-    /// Takes back what the human was told last. The caller has the line drawn.
+    /// Takes back the last message to the human. The caller draws the line.
     pub(in crate::host) fn forget_message(&mut self) {
         self.message = None;
     }
 
-    /// Shows what the keyboard asks. Without a status line, that is shown once.
+    /// Shows the keyboard's question; once, if there is no status line.
     pub(in crate::host) fn show_question(&mut self, running: usize, now: Instant) {
         let question = self.keyboard.question(running, |run| self.name_of(run));
         let question = question.filter(|_| self.status.is_on() || self.keyboard.takes_answer());
@@ -152,7 +151,6 @@ impl Screen {
         }
     }
 
-    /// Gives the status line the terminal's size.
     pub(super) fn size_status(&mut self, now: Instant) {
         let size = self.output.size().filter(|_| self.has_status);
         let out = self.out.buffer();

@@ -27,31 +27,29 @@ use rexec_sh::protocol::shown::BAR;
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[H";
 const LEAVE: &[u8] = b"\x1b[r\x1b[?1049l";
 
-/// The command that has the screen.
 #[derive(Debug)]
 pub(super) struct TakeOver {
     job: JobId,
     cursor: Cursor,
-    /// What the host's row calls it.
+    /// Its name in the host's row.
     name: String,
     /// Passes what the program draws in its rows, and repairs what it changes in the terminal.
     filter: LiveScreenFilter,
     /// The program's own screen. It was on when this began.
     screen: AlternateScreen,
     since: Instant,
-    /// The human had the screen stand still before.
+    /// The console was frozen (`p`) when the program took over.
     was_frozen: bool,
     /// Gives the screen back if the host is killed meanwhile.
     keeper: Option<TerminalKeeper>,
 }
 
 impl TakeOver {
-    /// The process that gives the screen back if the host is killed.
     pub(super) fn keeper(&self) -> Option<Pid> {
         self.keeper.as_ref().map(TerminalKeeper::pid)
     }
 
-    /// Passes on what the command writes, up to the end of its full screen.
+    /// Passes on the command's output, up to the end of its full screen.
     fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>) {
         self.pass(engine, out);
         self.filter.pause(out);
@@ -79,8 +77,8 @@ impl TakeOver {
         }
     }
 
-    /// Has the program's rows scroll. The cursor is in the first one then, and so is what the program puts back without
-    /// having kept it.
+    /// Makes the program's rows scroll. The cursor is in the first one then, and so is the position that the program
+    /// restores without having saved one.
     fn fit(&mut self, size: pty::Size, out: &mut Vec<u8>) {
         let pty::Size { rows, cols } = program_size(size);
         out.extend_from_slice(format!("\x1b[1;{rows}r\x1b[H\x1b7").as_bytes());
@@ -96,18 +94,16 @@ fn host_row(name: &str, pty::Size { rows, cols }: pty::Size) -> Vec<u8> {
     format!("\x0f\x1b(B\x1b[0;7m\x1b[{rows};1H\x1b[2K{BAR}{text}\x1b[0m").into_bytes()
 }
 
-/// The size of the program's part of a terminal.
 fn program_size(size: pty::Size) -> pty::Size {
     pty::Size { rows: size.rows - 1, ..size }
 }
 
 impl Screen {
-    /// The command that has the screen.
     pub(in crate::host) fn taken_over(&self) -> Option<JobId> {
         self.taken.as_ref().map(|taken| taken.job)
     }
 
-    /// Whether this terminal can show a full-screen program above the host's row.
+    /// Returns true if this terminal can show a full-screen program above the host's row.
     pub(in crate::host) fn can_be_taken(&self) -> bool {
         self.takeable_size().is_some()
     }
@@ -151,7 +147,6 @@ impl Screen {
         Some((taken.job, program_size(size)))
     }
 
-    /// Takes the screen back.
     pub(in crate::host) fn end_take_over(&mut self, engine: &mut Engine, now: Instant) {
         let Some(mut taken) = self.taken.take() else { return };
         engine.detach(taken.cursor);
@@ -175,7 +170,7 @@ impl Screen {
         }
     }
 
-    /// Notes what puts the terminal back when the host panics, and returns it.
+    /// Registers bytes that restore the terminal when the host panics, and returns them.
     pub(super) fn set_undo(&self, first: &[u8]) -> Vec<u8> {
         let mut undo = [first, super::status::MARK_NO_PASTES].concat();
         status_line::forget_region(&mut undo);

@@ -1,4 +1,4 @@
-//! How the caller of a command prints what its copy of the output lacks: a command that works in the caller's shell.
+//! The command that prints what the caller's copy of the output lacks. It works in the caller's shell.
 
 use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,6 +1,6 @@
-//! What callers say of shells and commands that they run without this host: their own words, of which nothing comes.
+//! Callers' claims about shells and commands that they run without this host: their own words, without any effect.
 //!
-//! Invariant: claims beyond a number in a second are not shown, which is told once.
+//! Invariant: the console does not show claims beyond a number in a second, and says so once.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::host::turn::PeerId;
 use crate::limits;
 use crate::sys::confinement::Doubt;
 
-/// How many of them were shown.
+/// The count of claims that the console has shown.
 #[derive(Debug)]
 pub(in crate::host) struct Claims {
     shown: RateCount,
@@ -19,7 +19,6 @@ pub(in crate::host) struct Claims {
 }
 
 impl Claims {
-    /// None was shown.
     pub(in crate::host) fn new(now: Instant) -> Self {
         Self { shown: RateCount::new(now), is_excess_told: false }
     }

@@ -1,7 +1,7 @@
-//! The notes of shims that ran a command without this host, told on the console and in the journal.
+//! The notes of shims that ran a command without this host, for the console and the journal.
 //!
-//! Invariants: notes are told once; nothing in them is more than a name and a time; a file that is huge, forged or held is
-//! bounded in what it costs.
+//! Invariants: the host reports notes once; nothing in them is more than a name and a time; a file that is huge, forged
+//! or held is bounded in what it costs.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,6 @@ use crate::sys::spool::{self, TakenSpool};
 use crate::text::agent_name::agent_name;
 use crate::text::count::counted;
 
-/// The notes beside this host's socket.
 #[derive(Debug)]
 pub(in crate::host) struct UnseenNotes {
     path: PathBuf,
@@ -29,7 +28,7 @@ pub(in crate::host) struct UnseenNotes {
 }
 
 impl UnseenNotes {
-    /// Those beside this socket. They are taken in the first turn.
+    /// Those beside this socket. The first turn takes them.
     pub(in crate::host) fn new(socket: &Path, now: Instant) -> Self {
         Self { path: place::unseen_path(socket), take_at: Some(now), tries: 0 }
     }
@@ -41,12 +40,10 @@ impl UnseenNotes {
         }
     }
 
-    /// When they are taken.
     pub(in crate::host) fn deadline(&self) -> Option<Instant> {
         self.take_at
     }
 
-    /// Takes them if it is time.
     fn take(&mut self, now: Instant) -> TakenSpool {
         if self.take_at.is_none_or(|at| at > now) {
             return TakenSpool::Nothing;
@@ -61,7 +58,7 @@ impl UnseenNotes {
 }
 
 impl Host {
-    /// Tells of commands that ran without a host, if there are notes about any.
+    /// Reports commands that ran without a host, if there are notes about any.
     pub(in crate::host) fn tick_unseen(&mut self) {
         let now = self.turn.now;
         match self.reports.notes.take(now) {
