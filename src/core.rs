@@ -1,8 +1,8 @@
 //! The pure core: what a job is, its log, and the engine over all jobs.
 //!
-//! It uses std and the plain data of `rexec_sh::protocol` only, and has no descriptors and no clock. The host tells it
-//! facts and the time, and it answers with effects, so a test can try every interleaving. The name of a fact is the name
-//! of the method that takes it:
+//! It uses std and the plain data of `rexec_sh::protocol` only, and has no descriptors and no clock. The host passes
+//! facts and the time to it, and it answers with effects, so a test can try every interleaving. The name of a fact is
+//! the name of the method that takes it:
 //!
 //! | fact | method of the engine | what may follow |
 //! |---|---|---|

@@ -1,4 +1,5 @@
-//! The journal's format: what the recorder writes, the host feeds it, and the command line reads.
+//! The journal's format, which the recorder writes and the command line reads, and the frames and reports between host
+//! and recorder.
 //!
 //! ```text
 //! host ── frame ──▶ recorder ── record ──▶ file ── reader ──▶ command line, next recorder
@@ -11,9 +12,9 @@
 //! * [`line_fields`]: reads a few fields of a line, as fast as its end can be found.
 //! * [`recording`]: the lines of a recording, which has the output with its times.
 //! * `prior`: the lines of the tool before this one, which the reader takes for ends.
-//! * [`summary`]: what a file's lines say together, kept beside the file.
-//! * [`frame`]: what the host sends to the recorder, on a socket. No frame reaches a file.
-//! * [`status`]: what the recorder answers on that socket.
+//! * [`summary`]: the summary of a file's lines, kept beside the file.
+//! * [`frame`]: the host's messages to the recorder, on a socket. No frame reaches a file.
+//! * [`status`]: the recorder's answers on that socket.
 //!
 //! Only the format is here. [`crate::sink::feed`] decides what the host sends and what it keeps until the recorder
 //! has written it. `host::recorder_link` holds that feed, and `host::recorder_process` starts the recorder and owns

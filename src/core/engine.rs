@@ -24,12 +24,11 @@ pub struct JobId(pub u64);
 /// A reader of a job's log. [`Engine::next`] and [`Engine::advance`] move it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
-    /// The job whose log it reads.
     pub job: JobId,
     id: CursorId,
 }
 
-/// What the host has to do.
+/// An action that the host has to perform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Start this job. Answered with [`Engine::on_started`], [`Engine::on_start_failed`] or [`Engine::retry`].
@@ -47,7 +46,7 @@ pub struct Engine {
     alive: usize,
     /// Jobs that are alive and do not count for `RUNNING_MAX`.
     apart: BTreeSet<JobId>,
-    /// Jobs of that kind that wait for another try. They need no room.
+    /// Jobs that do not count and wait for another try. They need no room.
     apart_queue: BTreeSet<JobId>,
     starting: BTreeSet<JobId>,
     kept_bytes: usize,
@@ -57,7 +56,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Queues a new job. `None` when there are `JOBS_MAX` already.
+    /// Queues a new job. `None` if there are `JOBS_MAX` already.
     pub fn submit(&mut self) -> Option<JobId> {
         if self.jobs.len() >= limits::JOBS_MAX {
             return None;
@@ -70,12 +69,12 @@ impl Engine {
         Some(id)
     }
 
-    /// The next job's number is higher than this one.
+    /// Makes the next job's number higher than this one.
     pub fn continue_after(&mut self, number: u64) {
         self.last = self.last.max(number);
     }
 
-    /// A new job that runs in its caller's sandbox. It takes no room from those that run here. `None` when there are
+    /// Adds a job that runs in its caller's sandbox. It takes no room from those that run here. `None` if there are
     /// `JOBS_MAX` already.
     pub fn submit_reported(&mut self, now: Instant) -> Option<JobId> {
         if self.jobs.len() >= limits::JOBS_MAX {
@@ -92,7 +91,7 @@ impl Engine {
         self.tell(id, |job| job.on_unreported(bytes));
     }
 
-    /// A guard has got the job. Signals that came for it before follow as orders.
+    /// A guard has got the job. Orders follow for the signals that came before.
     pub fn on_started(&mut self, id: JobId, open: Streams, now: Instant) {
         let kept = self.tell(id, |job| job.on_started(open, now)).unwrap_or_default();
         self.effects.extend(kept.into_iter().map(|signal| Effect::Order(id, Order::Signal(signal))));
@@ -104,7 +103,6 @@ impl Engine {
         self.tell(id, |job| job.on_never_began());
     }
 
-    /// The job cannot be started.
     pub fn on_start_failed(&mut self, id: JobId, why: StartError) {
         self.tell(id, |job| job.on_start_failed(why));
     }
@@ -124,12 +122,10 @@ impl Engine {
         }
     }
 
-    /// The job wrote something.
     pub fn on_output(&mut self, id: JobId, stream: Stream, bytes: Box<[u8]>, now: Instant) {
         self.tell(id, |job| job.on_output(stream, bytes, now));
     }
 
-    /// The job's terminal has another size now.
     pub fn on_resize(&mut self, id: JobId, rows: u16, cols: u16, now: Instant) {
         self.tell(id, |job| job.on_resize(rows, cols, now));
     }
@@ -147,7 +143,7 @@ impl Engine {
         self.order(id, |job| job.on_input_stop(wish, program, wait, now));
     }
 
-    /// The job's terminal is given up when nobody answers at it: nothing else goes through it.
+    /// Gives the job's terminal up when nobody answers at it: nothing else goes through it.
     pub fn give_up_unanswered(&mut self, id: JobId) {
         self.tell(id, Job::give_up_unanswered);
     }
@@ -167,7 +163,6 @@ impl Engine {
         self.tell(id, Job::on_line_typed);
     }
 
-    /// A person typed this much for the job.
     pub fn on_answered(&mut self, id: JobId, typed: Typed) {
         self.tell(id, |job| job.on_answered(typed));
     }
@@ -182,7 +177,6 @@ impl Engine {
         self.order(id, |job| job.on_broken_pipe());
     }
 
-    /// The job shows a secret that a person types.
     pub fn on_secret_echo(&mut self, id: JobId, stream: Stream, bytes: Box<[u8]>, now: Instant) {
         self.tell(id, |job| job.on_secret_echo(stream, bytes, now));
     }
@@ -201,7 +195,6 @@ impl Engine {
         });
     }
 
-    /// The job's shell was reaped.
     pub fn on_exit(&mut self, id: JobId, exit: Exit, now: Instant) {
         self.tell(id, |job| job.on_exit(exit, now));
     }
@@ -211,7 +204,6 @@ impl Engine {
         self.tell(id, |job| job.on_filters_looked_for(has_any, now));
     }
 
-    /// The job's guard is gone.
     pub fn on_guard_gone(&mut self, id: JobId, now: Instant) {
         self.tell(id, |job| job.on_guard_gone(now));
     }
@@ -239,7 +231,7 @@ impl Engine {
         self.order(id, |job| job.signal(signal, is_deadly));
     }
 
-    /// Time has passed.
+    /// Acts on every deadline that has passed.
     pub fn tick(&mut self, now: Instant) {
         let due = |job: &Job| job.deadline().is_some_and(|at| at <= now);
         let ids: Vec<JobId> = self.jobs.iter().filter(|(_, job)| due(job)).map(|(&id, _)| id).collect();
@@ -254,31 +246,30 @@ impl Engine {
         self.jobs.values().filter_map(Job::deadline).min()
     }
 
-    /// A new cursor at the start of the job's log. `None` when the job is not known.
+    /// Adds a cursor at the start of the job's log. `None` for an unknown job.
     pub fn attach(&mut self, job: JobId, lag: Lag) -> Option<Cursor> {
         let id = self.jobs.get_mut(&job)?.log.attach(lag);
         Some(Cursor { job, id })
     }
 
-    /// A new cursor behind all that the job has written, where a mark of this number stands in its log. `None` when the
-    /// job is not known.
+    /// Adds a cursor behind all that the job has written, and puts a mark of this number there. `None` for an unknown
+    /// job.
     pub fn attach_at_end(&mut self, job: JobId, lag: Lag, mark: u64) -> Option<Cursor> {
         let id = self.tell(job, |job| job.log.attach_at_end(lag, mark))?;
         Some(Cursor { job, id })
     }
 
-    /// What this cursor reads next.
+    /// The next item for this cursor, without taking it.
     #[must_use]
     pub fn next(&self, cursor: Cursor) -> Option<Item<'_>> {
         self.jobs.get(&cursor.job)?.log.next(cursor.id)
     }
 
-    /// Takes what [`Engine::next`] showed.
+    /// Takes the item that [`Engine::next`] showed.
     pub fn advance(&mut self, cursor: Cursor) {
         self.touch(cursor.job, |job| job.log.advance(cursor.id));
     }
 
-    /// Forgets a cursor.
     pub fn detach(&mut self, cursor: Cursor) {
         self.touch(cursor.job, |job| job.log.detach(cursor.id));
     }
@@ -288,30 +279,29 @@ impl Engine {
         self.touch(cursor.job, |job| job.log.set_lag(cursor.id, lag));
     }
 
-    /// How many jobs there have been.
+    /// The number of the newest job.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.last
     }
 
-    /// The job with this number, until it is forgotten.
     #[must_use]
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.jobs.get(&id)
     }
 
-    /// Every job that is known, oldest first.
+    /// All jobs, oldest first.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
         self.jobs.iter().map(|(&id, job)| (id, job))
     }
 
-    /// Whether no job is alive or queued.
+    /// Returns true if no job is alive or queued.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.alive == 0 && self.queue.is_empty() && self.apart_queue.is_empty()
     }
 
-    /// The next thing to do. A job that was stopped before its start is passed over.
+    /// Takes the next effect. Skips the start of a job that was stopped before it.
     pub fn next_effect(&mut self) -> Option<Effect> {
         loop {
             match self.effects.pop_front()? {
@@ -333,7 +323,7 @@ impl Engine {
         }
     }
 
-    /// Whether jobs are queued although there is room for them: they wait for something that is short, and nothing but
+    /// Returns true if jobs are queued although there is room for them: they wait for something that is short, and only
     /// [`Engine::start_queued`] starts them.
     #[must_use]
     pub fn has_room_for_queued(&self) -> bool {
@@ -347,8 +337,8 @@ impl Engine {
         self.effects.push_back(Effect::Start(id));
     }
 
-    /// Has a job that was submitted just now not count for `RUNNING_MAX`, because nobody waits for its end. It starts at
-    /// once.
+    /// Starts a job that was submitted just now at once. It does not count for `RUNNING_MAX`, because nobody waits for
+    /// its end.
     pub fn set_apart(&mut self, id: JobId) {
         if self.queue.back() == Some(&id) {
             self.queue.pop_back();
@@ -359,7 +349,7 @@ impl Engine {
         }
     }
 
-    /// How many jobs are alive that [`Engine::set_apart`] was told of.
+    /// How many jobs are alive that [`Engine::set_apart`] took out of the count.
     #[must_use]
     pub fn count_apart(&self) -> usize {
         self.apart.len()
@@ -370,7 +360,6 @@ impl Engine {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether [`Engine::take_changed`] would return any.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         !self.changed.is_empty()
@@ -388,7 +377,7 @@ impl Engine {
         self.touch(id, fact)
     }
 
-    /// Every change of a job and every move of its readers comes through here. `None` for a job that is not known.
+    /// Every change of a job and every move of its readers comes through here. `None` for an unknown job.
     fn touch<Answer>(&mut self, id: JobId, act: impl FnOnce(&mut Job) -> Answer) -> Option<Answer> {
         let job = self.jobs.get_mut(&id)?;
         let before = job.log.weight();

@@ -21,30 +21,25 @@ impl Stream {
     pub const ALL: [Self; 3] = [Self::Tty, Self::Out, Self::Err];
 }
 
-/// A set of streams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Streams(u8);
 
 impl Streams {
-    /// The set of these streams.
     #[must_use]
     pub fn of(streams: &[Stream]) -> Self {
         Self(streams.iter().fold(0, |bits, &stream| bits | 1 << stream as u8))
     }
 
-    /// Whether the stream is in the set.
     #[must_use]
     pub fn contains(self, stream: Stream) -> bool {
         self.0 & 1 << stream as u8 != 0
     }
 
-    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Removes the stream from the set.
     pub fn remove(&mut self, stream: Stream) {
         self.0 &= !(1 << stream as u8);
     }
@@ -55,16 +50,14 @@ impl Streams {
 pub enum Reason {
     /// The caller closed its connection or asked for the end.
     CallerGone,
-    /// A person asked.
     Asked,
-    /// The host is ending.
     Shutdown,
     /// The time limit of its caller is over.
     TimedOut,
 }
 
 impl Reason {
-    /// The word that records, answers and the console use for it.
+    /// Its name in the journal, in JSON and on pipes.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -79,9 +72,7 @@ impl Reason {
 pub struct StartError {
     /// The exit code for the caller: 126 or 127 where a shell would exit with it, else 125.
     pub code: u8,
-    /// One sentence on what is wrong.
     pub problem: String,
-    /// One sentence on what to do.
     pub hint: String,
 }
 
@@ -101,7 +92,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The exit code that the caller gets.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -112,7 +102,7 @@ impl Outcome {
     }
 }
 
-/// What a process group that waits at the terminal wants of it.
+/// The reason why a process group waits at the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerminalWish {
     /// To change its modes.
@@ -126,7 +116,6 @@ pub enum TerminalWish {
 /// A program that waits for a person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// The program that asks.
     pub program: String,
     /// The last line of the command's output, as it was written: the words of the prompt.
     pub prompt: Box<[u8]>,
@@ -139,11 +128,9 @@ pub struct Prompt {
 /// One answer of a person, complete: how much was typed, and where. What was typed is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Typed {
-    /// Its length, bytes.
     pub bytes: u64,
     /// The terminal did not show it, as for a password.
     pub is_hidden: bool,
-    /// Where it was typed.
     pub place: AnswerPlace,
 }
 
@@ -159,7 +146,6 @@ pub enum AnswerPlace {
 }
 
 impl AnswerPlace {
-    /// The word for it in records.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -173,17 +159,15 @@ impl AnswerPlace {
 /// A port on which another command listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortHeld {
-    /// The TCP port.
     pub port: u16,
-    /// The number of the command that listens there.
+    /// The command that listens there.
     pub run: u64,
-    /// Its caller's name.
     pub whoami: String,
     /// The process that listens, by its program's name and its number.
     pub process: (String, i32),
 }
 
-/// Whether output shows a secret that a person typed.
+/// How output relates to a secret that a person typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretEcho {
     /// It is other output.
@@ -227,7 +211,7 @@ pub enum Entry {
     Answered(Typed),
     /// A reader begins here, and asks the recorder for what was before. The number is the reader's.
     Marked(u64),
-    /// A port that it could not listen on is another command's.
+    /// Another command holds a port that it could not listen on.
     PortHeld(Box<PortHeld>),
     /// It was asked to end, and has its grace to do so.
     Stopping { reason: Reason },
@@ -240,7 +224,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// The length of the output in the entry, bytes.
+    /// The length of its output, 0 for any other entry.
     #[must_use]
     pub fn output_bytes(&self) -> usize {
         match self {
@@ -249,7 +233,7 @@ impl Entry {
         }
     }
 
-    /// What the entry keeps beside itself, bytes.
+    /// The bytes that it keeps on the heap.
     #[must_use]
     pub fn kept_bytes(&self) -> usize {
         match self {
@@ -260,7 +244,7 @@ impl Entry {
         }
     }
 
-    /// Whether a cursor that falls behind may miss it. Only output and the terminal's size may be missed.
+    /// Returns true if a cursor that falls behind may miss it: only output and the terminal's size may be missed.
     #[must_use]
     pub fn may_be_missed(&self) -> bool {
         matches!(self, Self::Output { .. } | Self::Resized { .. })

@@ -1,4 +1,4 @@
-//! A job: one command and its life, as a state machine that is told facts and the time.
+//! A job: one command and its life, as a state machine that takes facts and the time.
 //!
 //! ```text
 //! Queued ──started──▶ Running ──exit──▶ Draining ──all streams hung up | silence | DRAIN_MAX──▶ Closed
@@ -77,16 +77,14 @@ impl Stop {
     }
 }
 
-/// One command and its life.
 #[derive(Debug)]
 pub struct Job {
     state: JobState,
     stop: Stop,
-    /// When a person interrupted it last.
     interrupted: Option<Instant>,
     open: Streams,
     guard: bool,
-    /// It runs in its caller's sandbox, without a guard. Facts about it are what its shim reports.
+    /// It runs in its caller's sandbox, without a guard. Its shim reports the facts about it.
     is_reported: bool,
     /// The last output showed a secret.
     is_echoing: bool,
@@ -96,12 +94,10 @@ pub struct Job {
     took: Duration,
     /// Signals that came before the start, in order, each number once.
     kept: Vec<Signal>,
-    /// What happened to the job, for all its readers.
     pub log: Log,
 }
 
 impl Job {
-    /// A job that waits for its start.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -127,7 +123,7 @@ impl Job {
         Self { state: JobState::Running, is_reported: true, started: Some(now), ..Self::new() }
     }
 
-    /// It wrote this many bytes more, which were not reported.
+    /// Notes that it wrote this many bytes more, which were not reported.
     pub fn on_unreported(&mut self, bytes: u64) {
         if self.is_running() {
             self.log.push(Entry::Unreported { bytes });
@@ -161,7 +157,6 @@ impl Job {
         }
     }
 
-    /// The command wrote something.
     pub fn on_output(&mut self, stream: Stream, bytes: Box<[u8]>, now: Instant) {
         self.prompts.on_output(&bytes);
         self.is_echoing = false;
@@ -204,7 +199,7 @@ impl Job {
         }
     }
 
-    /// The time since the start.
+    /// The time since the start, zero before it.
     #[must_use]
     pub fn age(&self, now: Instant) -> Duration {
         self.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started))
@@ -227,7 +222,6 @@ impl Job {
         self.settle(None);
     }
 
-    /// The shell was reaped.
     pub fn on_exit(&mut self, exit: Exit, now: Instant) {
         if self.state == JobState::Running {
             self.log.push(Entry::Exited { exit });
@@ -275,7 +269,7 @@ impl Job {
         None
     }
 
-    /// Time has passed.
+    /// Acts on the deadlines that have passed.
     #[must_use]
     pub fn tick(&mut self, now: Instant) -> Option<Order> {
         let order = match self.stop {
@@ -347,49 +341,48 @@ impl Job {
         stop.into_iter().chain(drain).chain(look).chain(answer).min()
     }
 
-    /// Whether the host should read this stream: it is open and the log has room.
+    /// Returns true if the stream is open and the log has room.
     #[must_use]
     pub fn wants_output(&self, stream: Stream) -> bool {
         self.open.contains(stream) && !self.log.is_full()
     }
 
-    /// How much output the log has room for, bytes.
+    /// See [`Log::room`].
     #[must_use]
     pub fn room(&self) -> usize {
         self.log.room()
     }
 
-    /// Whether it is neither queued nor closed.
+    /// Returns true if it is neither queued nor closed.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         matches!(self.state, JobState::Running | JobState::Draining { .. })
     }
 
-    /// Whether the command has started and its shell has not ended yet.
+    /// Returns true from the start until the shell ends.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.state == JobState::Running
     }
 
-    /// Whether it is alive and was asked to end.
+    /// Returns true if it is alive and was asked to end.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stop != Stop::No && self.is_alive()
     }
 
-    /// Whether it is over: the log has its last entry.
+    /// Returns true once the log has its last entry.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state == JobState::Closed
     }
 
-    /// Whether it runs in its caller's sandbox.
+    /// Returns true if it runs in its caller's sandbox, without a guard.
     #[must_use]
     pub fn is_reported(&self) -> bool {
         self.is_reported
     }
 
-    /// Whether it waits for its start.
     #[must_use]
     pub fn is_queued(&self) -> bool {
         self.state == JobState::Queued

@@ -22,11 +22,11 @@ pub enum Lag {
     Skip,
 }
 
-/// The number of a cursor, never used again within its log.
+/// Never used again within its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CursorId(u32);
 
-/// What a cursor reads next.
+/// One thing that a cursor reads.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// The next entry.
@@ -43,7 +43,6 @@ struct Position {
     missed: u64,
 }
 
-/// The log of one job.
 #[derive(Debug)]
 pub struct Log {
     entries: VecDeque<(u64, Entry)>,
@@ -65,7 +64,7 @@ impl Log {
         Self { entries: VecDeque::new(), next: 0, weight: 0, capacity, cursors: Vec::new(), cursors_made: 0 }
     }
 
-    /// A new cursor at the oldest entry that is still there.
+    /// Adds a cursor at the oldest entry that is still there.
     pub fn attach(&mut self, lag: Lag) -> CursorId {
         let id = CursorId(self.cursors_made);
         self.cursors_made += 1;
@@ -74,7 +73,7 @@ impl Log {
         id
     }
 
-    /// A new cursor at the end. The mark of this number stands before it, for the cursors that are there already.
+    /// Adds a cursor at the end. The mark of this number stands before it, for the cursors that are there already.
     pub fn attach_at_end(&mut self, lag: Lag, mark: u64) -> CursorId {
         if !self.is_closed() {
             self.push(Entry::Marked(mark));
@@ -105,7 +104,7 @@ impl Log {
         self.entries.back().map(|(_, entry)| entry)
     }
 
-    /// What this cursor reads next, without taking it.
+    /// The next item for this cursor, without taking it.
     #[must_use]
     pub fn next(&self, id: CursorId) -> Option<Item<'_>> {
         let cursor = self.cursors.iter().find(|cursor| cursor.id == id)?;
@@ -115,7 +114,7 @@ impl Log {
         self.entries.get(self.index(cursor.next)).map(|(_, entry)| Item::Entry(entry))
     }
 
-    /// Takes what [`Log::next`] showed.
+    /// Takes the item that [`Log::next`] showed.
     pub fn advance(&mut self, id: CursorId) {
         let Some(at) = self.cursors.iter().position(|cursor| cursor.id == id) else { return };
         if self.cursors[at].missed > 0 {
@@ -156,13 +155,14 @@ impl Log {
         }
     }
 
-    /// Whether a holding cursor is so far behind that the host must not read the job's output for now.
+    /// Returns true if a holding cursor is so far behind that the host must not read the job's output for now.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.weight >= self.capacity && self.room() == 0
     }
 
-    /// How much may be added before a holding cursor is too far behind, bytes. What no cursor holds is dropped for it.
+    /// How many bytes may be added before a holding cursor is too far behind. Adding them drops output that no cursor
+    /// holds.
     #[must_use]
     pub fn room(&self) -> usize {
         let mut held = self.weight;

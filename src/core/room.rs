@@ -2,7 +2,7 @@
 
 /// Below this length a buffer grows as usual, bytes.
 const SMALL_BYTES: usize = 16 << 10;
-/// What frames may take beside their output, bytes.
+/// The bytes that frames may take beside their output.
 const FRAMES_BYTES: usize = 1 << 10;
 
 /// Makes room for `more` bytes in frames. A long buffer grows by a quarter, or by what it needs: of a buffer that doubles, as much as

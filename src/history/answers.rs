@@ -1,4 +1,4 @@
-//! What people typed for a run: how much, when and where.
+//! People's answers for a run: how much they typed, when and where.
 //!
 //! Invariant: the journal's files are read from the run's last record back to its start, and no others.
 
@@ -41,7 +41,7 @@ impl FoundRun {
         Ok(answers)
     }
 
-    /// Up to so many answers in a file, and whether the run began there.
+    /// The oldest answers in a file, `wanted` or somewhat more if it has so many, and true if the run began there.
     fn answers_in(&self, part: &JournalFile, file: &File, wanted: usize) -> io::Result<(Vec<InputRecord>, bool)> {
         let seq = self.start.seq;
         let needle = format!("\"type\":\"input\",\"seq\":{seq},");

@@ -1,4 +1,4 @@
-//! What it takes to run a command again: its start, whole, and its environment.
+//! Everything that is needed to run a command again: its whole start and its environment.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ pub struct RunBeginning {
 }
 
 impl FoundRun {
-    /// How it began.
+    /// Reads its start and its environment.
     ///
     /// # Errors
     /// The journal's file cannot be read.

@@ -37,7 +37,6 @@ pub(super) struct LineChunk<'b> {
 }
 
 impl<'f> Chunks<'f> {
-    /// Reads all of the file.
     pub(super) fn of(file: &'f File) -> io::Result<Chunks<'f>> {
         Ok(Chunks::within(file, 0..file.metadata()?.len()))
     }
@@ -47,7 +46,7 @@ impl<'f> Chunks<'f> {
         Chunks { file, range, buffer: Vec::new(), length: FIRST_BYTES }
     }
 
-    /// The lines before those that were read last; `None` at the file's beginning.
+    /// The lines before those that were read last. `None` at the beginning.
     pub(super) fn next(&mut self) -> io::Result<Option<LineChunk<'_>>> {
         loop {
             let Range { start, end } = self.range;
@@ -101,7 +100,7 @@ pub(super) fn record_with<T: DeserializeOwned>(file: &File, needle: &str) -> io:
     Ok(None)
 }
 
-/// Reads as much as there is.
+/// Fills the buffer from this offset, or up to the file's end. Returns how much it read.
 pub(super) fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {
@@ -116,7 +115,7 @@ pub(super) fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<
 }
 
 impl<'b> LineChunk<'b> {
-    /// Without a last line that has no end.
+    /// Cuts off a last line that has no end.
     pub(super) fn whole_lines(self) -> Self {
         Self { bytes: &self.bytes[..memrchr(b'\n', self.bytes).map_or(0, |end| end + 1)], ..self }
     }

@@ -1,6 +1,6 @@
 //! The commands that end in journals, as their records come.
 //!
-//! Invariant: each record is read once; a line of which the rest is to come is read when it is whole.
+//! Invariant: each record is read once; a line whose rest is still to come is read when it is whole.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::recorder::journals;
 #[derive(Debug)]
 pub struct JournalEnds {
     home: PathBuf,
-    /// Whether files that come later are read, too.
+    /// Files that come later are read, too.
     follows: bool,
     files: BTreeMap<PathBuf, OpenFile>,
 }
@@ -29,7 +29,7 @@ struct OpenFile {
 }
 
 impl JournalEnds {
-    /// All that the newest session has.
+    /// Begins with all that the newest session has.
     ///
     /// # Errors
     /// The journals cannot be read.
@@ -42,7 +42,7 @@ impl JournalEnds {
         })
     }
 
-    /// What comes from now on.
+    /// Begins with what comes from now on.
     ///
     /// # Errors
     /// The journals cannot be read.

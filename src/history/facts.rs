@@ -1,4 +1,4 @@
-//! What a list of runs needs to know about each: the record without its output.
+//! Facts about a run for lists: its record without the output.
 
 use std::borrow::Cow;
 
@@ -9,23 +9,22 @@ use crate::journal::reader::{Header, Record};
 use crate::journal::record::{RecordedOutput, RunEnd, StartRecord, VERSION};
 use crate::text::agent_name::agent_name;
 
-/// How a record's line begins, up to its type.
+/// The beginning of a record's line, up to its type.
 const BEGINNING: &[u8] = b"{\"v\":1,\"type\":\"";
 
-/// How a run ended, as far as its journal says.
+/// How a run ended, according to its journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RunOutcome {
     /// It has no end in the journal: it runs, or its host died.
     #[default]
     Open,
-    /// It ended.
     Ended,
     /// A later host found that it has no end.
     Lost,
 }
 
 impl RunOutcome {
-    /// The word for it in JSON. `is_alive` tells whether the session's host runs.
+    /// Its name in JSON. `is_alive` says that the session's host runs.
     #[must_use]
     pub fn word(self, is_alive: bool) -> &'static str {
         match self {
@@ -41,15 +40,13 @@ impl RunOutcome {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// The run's number.
     pub seq: u64,
     /// When it began, RFC 3339.
     pub time: String,
-    /// The caller's name.
     pub whoami: String,
-    /// The agent's program by its short name.
+    /// The short name of the agent's program.
     pub agent: String,
-    /// Its session, as it names that itself. In JSON, `session` is the journal's.
+    /// The agent's session, as the agent names it. In JSON, `session` is the journal's.
     #[serde(rename(serialize = "caller_session"))]
     pub session: String,
     /// Which of the sessions of callers with this name it is, from 2; 0 for the first one.
@@ -60,17 +57,14 @@ pub struct Facts {
     pub role: String,
     /// The sandbox of its caller, in which its shim ran it and reported it.
     pub sandbox: Option<String>,
-    /// The working directory.
     pub dir: String,
-    /// The command.
     pub command: String,
-    /// The name of the service that it is.
+    /// The service's name, if it is one.
     pub name: String,
-    /// Whether `command` lacks an agent's wrapper.
+    /// `command` lacks its agent's wrapper.
     pub unwrapped: bool,
-    /// Whether this is an agent's look at the shell.
+    /// It is an agent's look at the shell.
     pub probe: bool,
-    /// The exit code.
     pub exit: u8,
     /// The signal that ended it.
     pub signal: Option<u8>,
@@ -78,7 +72,6 @@ pub struct Facts {
     pub duration_ms: u64,
     /// From the request to its start, milliseconds.
     pub queued_ms: u64,
-    /// Bytes that it wrote.
     pub bytes: u64,
     /// How much of that its caller got.
     pub received: Option<u64>,
@@ -92,13 +85,12 @@ pub struct Facts {
     pub secrets: u64,
     /// The file with its raw output, below the journal's directory.
     pub raw: Option<String>,
-    /// How it ended.
     #[serde(skip)]
     pub outcome: RunOutcome,
 }
 
 impl Facts {
-    /// Reads a record of a run; `None` if the line is something else.
+    /// Reads a run's record. `None` if the line is something else.
     pub(super) fn parse(line: &[u8]) -> Option<Facts> {
         let (kind, seq) = head(line)?;
         let outcome = match &*kind {
@@ -111,8 +103,8 @@ impl Facts {
         Some(Facts { seq, outcome, ..facts })
     }
 
-    /// Reads a line in the recorder's form; `None` if it is in another one, or has a value that the recorder
-    /// never writes.
+    /// Reads a line in the recorder's form. `None` if it is in another one, or has a value that the recorder never
+    /// writes.
     fn plain(line: &[u8]) -> Option<Facts> {
         let (mut fields, mut facts) = (LineFields::of(line), Facts::default());
         while let Some((name, value)) = fields.take_next().ok()? {
@@ -123,7 +115,7 @@ impl Facts {
         Some(facts)
     }
 
-    /// Sets a field; `None` if it has no such value.
+    /// Sets a field. Ignores other names. `None` if the field cannot have this value.
     fn set(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         match name {
             b"time" => self.time = text_of(value)?,
@@ -155,7 +147,7 @@ impl Facts {
         Some(())
     }
 
-    /// The run of a record, and the output that the record has; `None` if the record is not of a run.
+    /// The run of a record, and the output in the record. `None` if the record is not of a run.
     pub(super) fn of(record: Record) -> Option<(Facts, Option<String>)> {
         let (outcome, start, end, output) = match record {
             Record::Start(start) => (RunOutcome::Open, *start, RunEnd::default(), None),
@@ -183,7 +175,7 @@ impl Facts {
         agent_name(&self.whoami, self.session_number, &self.role)
     }
 
-    /// Whether it ended otherwise than with code 0.
+    /// Returns true if it ended and not with code 0, and for a lost run.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         match self.outcome {
@@ -205,7 +197,7 @@ fn truth_of(value: &[u8]) -> Option<bool> {
     }
 }
 
-/// The type and the number in a record's line, which need not be whole; `None` if it is not a record of a version that
+/// The type and the number in a record's line, which need not be whole. `None` if it is not a record of a version that
 /// this build knows.
 pub(super) fn head(line: &[u8]) -> Option<(Cow<'_, str>, u64)> {
     let usual = || {

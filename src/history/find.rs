@@ -16,25 +16,22 @@ use crate::journal::record::{EndRecord, Library, LostRecord, RecordedOutput, Run
 /// A run as its journal has it.
 #[derive(Debug, Clone)]
 pub struct FoundRun {
-    /// The session's name.
     pub session: String,
     /// The directory of the journal.
     pub home: PathBuf,
-    /// The file with the record.
     pub file: PathBuf,
-    /// Whether the session's host runs. Then a run without an end runs, too.
+    /// The session's host runs. Then a run without an end runs, too.
     pub is_alive: bool,
-    /// How it ended.
     pub outcome: RunOutcome,
-    /// What was known when it began, with its long arguments put together.
+    /// The start, with its long arguments put together.
     pub start: StartRecord,
-    /// How it ended; `None` if the journal does not say.
+    /// The end. `None` if the journal does not have it.
     pub end: Option<RunEnd>,
-    /// What the record keeps of its output.
+    /// The output in the record.
     pub recorded: RecordedOutput,
 }
 
-/// Finds the run `seq`; `None` if the session has no record of it.
+/// Finds the run `seq`. `None` if the session has no record of it.
 ///
 /// # Errors
 /// A file cannot be read. One that is gone is left out.
@@ -147,7 +144,7 @@ impl FoundRun {
         Ok(())
     }
 
-    /// Whether it still runs, as far as its journal and its host's process say.
+    /// Returns true if it still runs, according to its journal and its host's process.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.outcome == RunOutcome::Open && self.is_alive

@@ -9,7 +9,7 @@ use super::query::Query;
 use super::session::SessionHistory;
 use crate::journal::reader::JournalReader;
 
-/// Calls `each` with every run that has ended or was lost and that the query wants, in no particular order.
+/// Calls `each` with every run that has ended or was lost and meets the query, in no particular order.
 ///
 /// # Errors
 /// A file cannot be read. One that is gone is left out.

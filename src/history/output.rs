@@ -1,4 +1,4 @@
-//! The whole output of a run, as far as it was kept: the text in its record, or its raw file.
+//! All output of a run that was kept: the text in its record, or its raw file.
 //!
 //! Invariants: what is missing is counted; a file outside of the journal's directory is never read, whatever a record
 //! says; secrets are masked in both, because the recorder masked them.
@@ -25,14 +25,11 @@ pub enum OutputSource {
 pub struct Omission {
     /// The offset at which it would stand, bytes.
     pub at: u64,
-    /// Its length, bytes.
     pub bytes: u64,
 }
 
-/// A run's output.
 #[derive(Debug)]
 pub struct WholeOutput {
-    /// Where it comes from.
     pub source: OutputSource,
     /// The part in its middle, or at its end, that was not kept.
     pub omitted: Option<Omission>,
@@ -60,7 +57,6 @@ impl Read for WholeOutput {
 }
 
 impl WholeOutput {
-    /// An output of these bytes.
     #[must_use]
     pub fn of_bytes(bytes: Vec<u8>) -> Self {
         let reader = OutputReader::Text(Cursor::new(bytes));
@@ -69,7 +65,7 @@ impl WholeOutput {
 }
 
 impl FoundRun {
-    /// Whether a raw file has its output, or has it so far.
+    /// Returns true if a raw file has its output, or has it so far.
     #[must_use]
     pub fn has_raw_file(&self) -> bool {
         self.raw_name().and_then(|name| raw_path(&self.home, &name)).is_some_and(|path| path.is_file())
@@ -133,7 +129,7 @@ fn omission(recorded: &RecordedOutput) -> Option<Omission> {
     recorded.omitted.map(|bytes| Omission { at: recorded.cut.map_or(end, |cut| cut.min(end)), bytes })
 }
 
-/// The path of a raw file; `None` if the name leads out of the journal's directory.
+/// The path of a raw file. `None` if the name leads out of the journal's directory.
 pub(super) fn raw_path(home: &Path, name: &str) -> Option<PathBuf> {
     let is_below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     is_below.then(|| home.join(name))

@@ -1,6 +1,6 @@
 //! The lines of a run's output as a person would read them, in bounded memory but for the longest line.
 //!
-//! A raw file goes through the same simulated terminal as the output in a record does, so both have the same text.
+//! A raw file goes through the same simulated terminal as the output in a record, so both have the same text.
 
 use std::io::{self, Read};
 
@@ -18,7 +18,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub enum OutputPiece<'a> {
     /// A line without its newline.
     Line(&'a [u8]),
-    /// So many bytes were not kept here.
+    /// This many bytes were not kept here.
     Gap(u64),
 }
 

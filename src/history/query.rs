@@ -18,16 +18,15 @@ use crate::text::agent_name::{is_meant, may_be_meant};
 /// How much of a raw file is read at once, bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What a run must be like. Every condition that is set must hold.
+/// Conditions on a run. Every one that is set must hold.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
     /// The caller's name, its first word, or its name on the console, without regard to case.
     pub agent: Option<String>,
     /// The agent's session begins like this.
     pub session: Option<String>,
-    /// It failed: see [`Facts::has_failed`].
+    /// See [`Facts::has_failed`].
     pub is_failed: bool,
-    /// It runs.
     pub is_running: bool,
     /// It began at this moment or later, milliseconds since 1970.
     pub since: Option<i64>,
@@ -39,7 +38,6 @@ pub struct Query {
     pub dir_name: Option<String>,
     /// It took this long or longer, milliseconds.
     pub slow_ms: Option<u64>,
-    /// It ended with this code.
     pub exit: Option<u8>,
     /// The command has this text.
     pub text: Option<String>,
@@ -48,7 +46,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Whether the run meets every condition but the text.
+    /// Returns true if the run meets every condition but the text.
     pub(super) fn wants(&self, run: &Facts, is_alive: bool) -> bool {
         let is_ended = run.outcome == RunOutcome::Ended;
         let agent = |agent: &String| is_meant(agent, &run.whoami, run.session_number, &run.role);
@@ -64,7 +62,7 @@ impl Query {
             && self.exit.is_none_or(|code| is_ended && run.exit == code)
     }
 
-    /// Whether a record's line is of a run that does not meet these conditions, as far as its first fields say. They stand
+    /// Returns true if the first fields of a run's record show that it does not meet these conditions. They stand
     /// before the output. A line whose strings have escapes, or that is in another form, is not judged here.
     pub(super) fn excludes(&self, line: &[u8]) -> bool {
         if self.agent.is_none() && self.dir.is_none() && self.dir_name.is_none() && self.exit.is_none() {
@@ -97,7 +95,7 @@ impl Query {
         self.dir.as_ref().is_some_and(|wanted| dir.starts_with(wanted)) || self.dir_name.as_ref().is_some_and(is_named)
     }
 
-    /// Whether a file may have a run that meets every condition but the text, as far as its summary says.
+    /// Returns true unless a file's summary shows that no run in it meets every condition but the text.
     pub(super) fn may_be_in(&self, part: &JournalFile, file: &File) -> io::Result<bool> {
         if !(self.agent.is_some()
             || self.is_failed
@@ -121,8 +119,8 @@ impl Query {
             && began(self.until, &summary.from, |first, until| first < until))
     }
 
-    /// Whether the run has the text. `output` reads the output that its record has, and `home` is the directory of the
-    /// journal.
+    /// Returns true if the run has the text. `output` reads the output in its record, and `home` is the journal's
+    /// directory.
     pub(super) fn has_text(&self, run: &Facts, output: impl FnOnce() -> Option<String>, home: &Path) -> bool {
         let Some(text) = &self.text else { return true };
         run.command.contains(text)
@@ -130,7 +128,7 @@ impl Query {
                 && (output().is_some_and(|output| output.contains(text)) || raw_has(run, home, text)))
     }
 
-    /// The text as a line of the journal has it; `None` if any run will do.
+    /// The text as a line of the journal has it. `None` if any run will do.
     pub(super) fn needle(&self) -> Option<Vec<u8>> {
         let text = self.text.as_ref().filter(|text| !text.is_empty())?;
         let quoted = serde_json::to_vec(text).ok()?;
@@ -138,7 +136,6 @@ impl Query {
     }
 }
 
-/// The output that a record has.
 pub(super) fn output_of(line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct OutputOnly {
@@ -147,14 +144,12 @@ pub(super) fn output_of(line: &[u8]) -> Option<String> {
     serde_json::from_slice(line).ok().map(|OutputOnly { output }| output)
 }
 
-/// Whether the run's raw file has the text.
 fn raw_has(run: &Facts, home: &Path, text: &str) -> bool {
     let Some(path) = run.raw.as_deref().and_then(|name| raw_path(home, name)) else { return false };
     let is_file = fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
     is_file && File::open(path).and_then(|file| has(file, text.as_bytes())).unwrap_or(false)
 }
 
-/// Whether what is read has these bytes.
 fn has(mut source: impl Read, text: &[u8]) -> io::Result<bool> {
     let finder = Finder::new(text);
     let mut bytes = vec![0; PIECE_BYTES.max(2 * text.len())];

@@ -12,17 +12,15 @@ use super::find::FoundRun;
 use super::output::raw_path;
 use crate::journal::recording::{EventKind, RecordedEvent, line_start, parse_event, parse_size};
 
-/// A run's recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecording {
     /// The terminal's rows and columns at the beginning.
     pub window: (u16, u16),
-    /// What follows, in order.
     pub events: Vec<RecordedEvent>,
 }
 
 impl FoundRun {
-    /// Reads the run's recording, up to the death of a host that did not tell the run's end; `None` if there is none.
+    /// Reads the run's recording, up to the death of a host that did not report the run's end. `None` if there is none.
     ///
     /// # Errors
     /// The file is there and cannot be read.
@@ -42,7 +40,7 @@ impl FoundRun {
         Ok(RunRecording::of(events(file.take(to.saturating_sub(from)), self.start.seq)?))
     }
 
-    /// Reads what a run without an end wrote, as far as it is recorded; `None` if nothing is.
+    /// Reads the recorded output of a run without an end. `None` if nothing is recorded.
     ///
     /// # Errors
     /// A file is there and cannot be read.
@@ -72,7 +70,7 @@ impl FoundRun {
     }
 }
 
-/// The events of a command among those of others.
+/// Reads the events of one command among those of others.
 fn events(source: impl Read, seq: u64) -> io::Result<Vec<RecordedEvent>> {
     let mut lines = BufReader::with_capacity(256 << 10, source);
     let (own, mut line, mut events) = (line_start(seq), Vec::new(), Vec::new());
@@ -86,7 +84,7 @@ fn events(source: impl Read, seq: u64) -> io::Result<Vec<RecordedEvent>> {
 }
 
 impl RunRecording {
-    /// The recording with these events, of which the first one is the terminal's size.
+    /// The recording with these events. `None` unless the first one is the terminal's size.
     fn of(mut events: Vec<RecordedEvent>) -> Option<Self> {
         let first = events.first().filter(|event| event.kind == EventKind::Size);
         let window = first.and_then(|event| parse_size(&event.text))?;
@@ -94,7 +92,7 @@ impl RunRecording {
         Some(Self { window, events })
     }
 
-    /// What was written before this time since the run's start, as a terminal got it.
+    /// The output before this time since the run's start, as a terminal got it.
     pub fn output_before(&self, end: Duration) -> Vec<u8> {
         let written = self.events.iter().filter(|event| event.kind == EventKind::Output && event.at < end);
         written.flat_map(|event| event.text.bytes()).collect()

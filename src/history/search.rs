@@ -1,4 +1,4 @@
-//! The newest runs of a session that a query wants, by their numbers.
+//! The newest runs of a session that meet a query, by their numbers.
 //!
 //! A session's files are read from the end. A run's start stands before its end, and starts stand in the order of their
 //! numbers, but for those that a file repeats at its beginning. So once a start is read, every run with a higher number
@@ -21,14 +21,14 @@ use super::session::{JournalFile, SessionHistory};
 use crate::journal::reader::JournalReader;
 use crate::journal::record::LINE_BYTES_MAX;
 
-/// How a start's line goes on behind its version. Within a JSON string every quote has a backslash.
+/// The part of a start's line after its version. Within a JSON string every quote has a backslash.
 const START: &[u8] = b"\"type\":\"start\",\"seq\":";
-/// How a record goes on that names a raw file.
+/// The part of a record that names a raw file.
 const RAW: &[u8] = b",\"raw\":\"";
 /// How much of a file's beginning is read at once, bytes: more than the longest line.
 const LOOK_BYTES: usize = LINE_BYTES_MAX + 1;
 
-/// What a search found in one session.
+/// The result of a search in one session.
 #[derive(Debug, Default)]
 pub struct SearchResult {
     /// The runs, newest first.
@@ -87,7 +87,7 @@ impl<'q> Search<'q> {
         Self { session, query, is_alive, needle, raw, start, runs: BTreeMap::new(), settled: None, unreadable: 0 }
     }
 
-    /// Reads a file from its end. Returns whether enough runs are known.
+    /// Reads a file from its end. Returns true if enough runs are known.
     fn read(&mut self, part: &JournalFile, file: &File, count: usize) -> io::Result<bool> {
         let own = if part.continues { repeated(file)? } else { 1 };
         let mut chunks = Chunks::of(file)?;
@@ -175,7 +175,7 @@ impl<'q> Search<'q> {
     }
 }
 
-/// The offset in a file that continues another one behind which no start is a repeated one.
+/// In a file that continues another one, the offset after which no start is a repeated one.
 fn repeated(file: &File) -> io::Result<u64> {
     let mut bytes = vec![0; LOOK_BYTES];
     let mut at = 0;

@@ -15,33 +15,31 @@ use crate::recorder::{first_line, is_alive, journals, load_summary};
 pub struct JournalFile {
     /// The file's name without its extension.
     pub name: String,
-    /// Its path.
     pub path: PathBuf,
-    /// Whether it begins with the starts of runs that began in the file before it.
+    /// It begins with the starts of runs that began in the file before it.
     pub continues: bool,
 }
 
-/// One host's journal.
 #[derive(Debug, Clone)]
 pub struct SessionHistory {
     /// The name of its first file, also when that is gone.
     pub name: String,
     /// Its files, newest first. There is at least one.
     pub files: Vec<JournalFile>,
-    /// The first line of its newest file; `None` if that is not a journal of this program's.
+    /// The first line of its newest file. `None` if that is not a journal of this program's.
     pub open: Option<OpenRecord>,
     is_alive: OnceCell<bool>,
 }
 
 impl JournalFile {
-    /// What the recorder noted about this file's beginning, or about all of it; `None` if there is nothing that fits.
+    /// The recorder's summary of this file's beginning or of all of it. `None` if there is none that fits.
     pub(super) fn summary(&self, file: &File) -> Option<Summary> {
         load_summary(&self.path, file)
     }
 }
 
 impl SessionHistory {
-    /// Whether its host runs.
+    /// Returns true if its host runs.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         *self.is_alive.get_or_init(|| self.open.as_ref().is_some_and(is_alive))

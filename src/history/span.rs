@@ -14,9 +14,8 @@ use crate::recorder::{count_runs, first_line};
 pub struct SessionSpan {
     /// When its first file was begun, RFC 3339; empty if that is not known.
     pub began: String,
-    /// When it was closed; `None` if it was not.
+    /// When it was closed. `None` if it was not.
     pub ended: Option<String>,
-    /// How many commands it has.
     pub commands: u64,
     /// The length of its files, bytes.
     pub bytes: u64,
@@ -60,7 +59,7 @@ impl SessionHistory {
     }
 }
 
-/// How many runs of a file are also in the file before it, as far as their summaries say.
+/// How many runs of a file are also in the file before it, according to their summaries.
 fn repeated(part: &JournalFile, file: &File, before: Option<&JournalFile>) -> u64 {
     let before = before.filter(|_| part.continues).and_then(|before| before.summary(&File::open(&before.path).ok()?));
     let counted = part

@@ -1,4 +1,4 @@
-//! What the host sends to the recorder: frames on a stream socket.
+//! The host's messages to the recorder: frames on a stream socket.
 //!
 //! ```text
 //! kind u8 | seq u64 | length u32 | payload         numbers are little-endian
@@ -59,7 +59,7 @@ pub fn encode_start<'a>(start: &StartRecord, environment: impl IntoIterator<Item
     encode(kind, start.seq, out, |out| put_json(fitted.as_ref().unwrap_or(start), out));
 }
 
-/// Appends the frames with the entries of an environment that are sent. Returns whether there are any.
+/// Appends the frames with the entries of an environment that are sent. Returns true if there are any.
 fn encode_entries<'a>(start: &StartRecord, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
     let is_sent = |entry: &&[u8]| {
         entry.len() <= ENTRY_BYTES_MAX && (start.environment_sent || split_entry(entry).is_some_and(is_secret_entry))
@@ -153,7 +153,7 @@ pub fn encode_unseen(unseen: &UnseenRecord, out: &mut Vec<u8>) {
     encode(UNSEEN, 0, out, |out| put_json(unseen, out));
 }
 
-/// Appends the frame with the project sessions. A text that no frame can hold is left out.
+/// Appends the frame with the project sessions. Skips a text that no frame can hold.
 pub fn encode_projects(text: &[u8], out: &mut Vec<u8>) {
     if text.len() <= FRAME_BYTES_MAX {
         encode(PROJECTS, 0, out, |out| out.extend_from_slice(text));
@@ -196,7 +196,7 @@ fn fields(header: &[u8; HEADER_BYTES]) -> (u8, u64, usize) {
 pub enum Frame<'a> {
     Start {
         start: Box<StartRecord>,
-        /// Whether [`Frame::Entries`] of this run came before.
+        /// [`Frame::Entries`] of this run came before.
         has_entries: bool,
     },
     /// The entries are for [`variables`].
@@ -222,7 +222,7 @@ pub enum Frame<'a> {
         seq: u64,
         mark: u64,
     },
-    /// Bytes of output that were lost with an earlier recorder.
+    /// Output that was lost with an earlier recorder.
     Lost {
         seq: u64,
         bytes: u64,
@@ -233,7 +233,6 @@ pub enum Frame<'a> {
         input: Box<InputRecord>,
     },
     End(Box<RunEnd>),
-    /// Commands ran without a host.
     Unseen(Box<UnseenRecord>),
     /// The text of the file of project sessions.
     Projects(&'a [u8]),
@@ -246,7 +245,7 @@ pub enum Frame<'a> {
 /// Cuts a byte stream, which arrives in pieces of any size, into frames.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// What arrived, and room for more.
+    /// The bytes that arrived, and room for more.
     buffer: Vec<u8>,
     /// How many bytes of `buffer` have arrived.
     end: usize,
@@ -284,7 +283,7 @@ impl Decoder {
         self.end += length - skipped;
     }
 
-    /// Returns the next whole frame; `None` until more bytes arrive.
+    /// Returns the next whole frame. `None` until more bytes arrive.
     pub fn next_frame(&mut self) -> Option<Frame<'_>> {
         let (kind, seq, payload) = loop {
             let (kind, seq, length) = fields(self.buffer[self.taken..self.end].first_chunk()?);

@@ -1,8 +1,8 @@
-//! The fields of a record's line, without parsing what nobody asks for: a long output is passed over at the speed of a
+//! The fields of a record's line, without parsing more than asked for: a long output is skipped at the speed of a
 //! search for its end.
 //!
 //! Invariant: only lines in the form in which the recorder writes them are read, without white space between the parts
-//! and with plain names. Any other line is told from these, and a parser of JSON reads it.
+//! and with plain names. Any other line is recognized, and a parser of JSON reads it.
 
 use memchr::memchr;
 
@@ -99,7 +99,7 @@ impl<'l> LineFields<'l> {
     }
 }
 
-/// The text of a JSON string; `None` if the value is not one.
+/// The text of a JSON string. `None` if the value is not one.
 #[must_use]
 pub fn text_of(value: &[u8]) -> Option<String> {
     let inner = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
@@ -109,7 +109,7 @@ pub fn text_of(value: &[u8]) -> Option<String> {
     std::str::from_utf8(inner).ok().map(str::to_owned)
 }
 
-/// The number that a JSON value is; `None` if it is not a whole one that fits.
+/// The number in a JSON value. `None` if it is not a whole one that fits.
 #[must_use]
 pub fn number_of<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
     let is_plain = value.iter().all(u8::is_ascii_digit) && (value.len() == 1 || value.first() != Some(&b'0'));

@@ -32,7 +32,7 @@ struct PriorRecord {
     error: Option<String>,
 }
 
-/// Reads a line; `None` if it is not such a record. `seq` is the number that the run gets.
+/// Reads a line. The run gets the number `seq`. `None` if it is not such a record.
 pub(super) fn parse(line: &[u8], seq: u64) -> Option<EndRecord> {
     let PriorRecord { whoami, dir, envs, exec, exit, output, time, error } = serde_json::from_slice(line).ok()?;
     let exit = u8::try_from(exit).unwrap_or(u8::MAX);

@@ -17,7 +17,7 @@ use super::record::{
     UnseenRecord, VERSION,
 };
 
-/// A record of any type that a user of the journal looks at.
+/// A record of any type that is of use outside this reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     Open(OpenRecord),
@@ -40,7 +40,6 @@ pub struct Header {
     pub seq: u64,
 }
 
-/// An iterator over the records of a journal.
 #[derive(Debug)]
 pub struct JournalReader<R = BufReader<File>> {
     source: R,
@@ -48,7 +47,7 @@ pub struct JournalReader<R = BufReader<File>> {
     library: Library,
     unparsable: u64,
     unknown: u64,
-    /// How many lines so far are of the tool before this one.
+    /// How many lines so far the tool before this one wrote.
     prior: u64,
 }
 
@@ -61,13 +60,11 @@ impl JournalReader {
 }
 
 impl<R: BufRead> JournalReader<R> {
-    /// Reads any source of lines.
     #[must_use]
     pub fn over(source: R) -> JournalReader<R> {
         JournalReader { source, line: Vec::new(), library: Library::default(), unparsable: 0, unknown: 0, prior: 0 }
     }
 
-    /// The source of the lines.
     pub fn source(&mut self) -> &mut R {
         &mut self.source
     }
@@ -131,7 +128,7 @@ impl<R: BufRead> JournalReader<R> {
     }
 }
 
-/// How every record's line begins.
+/// The beginning of every record's line.
 const RECORD: &[u8] = b"{\"v\":";
 
 /// The bound on a line, bytes without its newline. `line` was kept of it, and `more` follows that.
@@ -175,7 +172,6 @@ impl<R: BufRead> Iterator for JournalReader<R> {
     }
 }
 
-/// What a line turned out to be.
 enum Parsed {
     Record(Record),
     /// A record that only the reader needs.
@@ -213,7 +209,7 @@ impl<R> JournalReader<R> {
     }
 }
 
-/// The `close` record at the end of a file; `None` if the file ends otherwise.
+/// The `close` record at the end of a file. `None` if the file ends with something else.
 ///
 /// # Errors
 /// Those of pread(2).

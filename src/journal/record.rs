@@ -59,7 +59,7 @@ pub use unseen::UnseenRecord;
 
 /// The version of every record that this build writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
-/// The longest line, bytes with its newline.
+/// The longest line with its newline, bytes.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// One line of the journal: version, type `kind`, the record's fields and a newline.

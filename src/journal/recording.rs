@@ -1,4 +1,4 @@
-//! The lines of a recording: what a command wrote, and when.
+//! The lines of a recording: a command's output with its times.
 //!
 //! ```text
 //! [44,0.000,"r","160x48"]      number, seconds since the command's start, kind, text
@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use super::record::InputRecord;
 use crate::text::count::counted;
 
-/// What an event of a recording says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventKind {
     /// The command wrote this.
@@ -119,13 +118,13 @@ fn escape(bytes: &[u8], escaped: &mut [u8], mut len: usize) -> usize {
     len
 }
 
-/// How the lines of this command begin.
+/// The beginning of this command's lines.
 #[must_use]
 pub fn line_start(seq: u64) -> Vec<u8> {
     format!("[{seq},").into_bytes()
 }
 
-/// Reads a line without its newline; `None` if it is torn, or an event of a kind that this build does not know.
+/// Reads a line without its newline. `None` if it is torn, or an event of a kind that this build does not know.
 #[must_use]
 pub fn parse_event(line: &[u8]) -> Option<RecordedEvent> {
     let (_, seconds, kind, text) = serde_json::from_slice::<(u64, f64, EventKind, String)>(line).ok()?;
@@ -145,7 +144,7 @@ pub fn size_text((rows, cols): (u16, u16)) -> String {
     format!("{cols}x{rows}")
 }
 
-/// Reads what [`size_text`] writes: rows and columns.
+/// Reads the text of [`size_text`]. Returns rows and columns.
 #[must_use]
 pub fn parse_size(text: &str) -> Option<(u16, u16)> {
     let (cols, rows) = text.split_once('x')?;
@@ -157,21 +156,19 @@ pub fn parse_size(text: &str) -> Option<(u16, u16)> {
 pub struct CastHeader {
     /// 2.
     pub version: u8,
-    /// Columns of the terminal.
     pub width: u16,
-    /// Rows of the terminal.
     pub height: u16,
     /// When the command began, seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<i64>,
-    /// How long it took, seconds.
+    /// The command's duration, seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<f64>,
     pub command: String,
     pub title: String,
 }
 
-/// A file in the form of asciicast v2.
+/// Makes a file in the form of asciicast v2.
 #[must_use]
 pub fn cast(header: &CastHeader, events: impl IntoIterator<Item = RecordedEvent>) -> Vec<u8> {
     let mut out = serde_json::to_vec(header).expect("memory does not fail to write");

@@ -1,30 +1,29 @@
-//! What the recorder tells the host: lines of text, on the socket on which the [frames](super::frame) come.
+//! The recorder's reports to the host: lines of text, on the socket on which the [frames](super::frame) come.
 
 use std::fmt::Write;
 
 use crate::text::encode::{base64, from_base64};
 
-/// One line of the recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecorderStatus {
-    /// The file that the recorder writes from now on: its name in the directory, without extension.
+    /// The recorder writes this file from now on: its name in the directory, without extension.
     File(String),
     /// A sentence for the human.
     Say(String),
-    /// What the recorder has done since its last such line.
+    /// The recorder's work since its last such line.
     Done(Done),
     /// The recorder has dealt with all that came before a mark of this number.
     Reached {
         /// The number.
         mark: u64,
-        /// What the run has written by then; `None` if not all of it is known.
+        /// The run's output by then. `None` if not all of it is known.
         so_far: Option<OutputSoFar>,
     },
     /// The last line of a recorder whose input has ended. What it has not written by now cannot be written.
     Leave,
 }
 
-/// What a run has written so far, with its secrets masked: the beginning of its raw file, and what follows that.
+/// A run's output so far, with its secrets masked: the beginning of its raw file, and the output after that.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutputSoFar {
     /// How much of the raw file is the beginning, bytes. With 0, nothing of it is.
@@ -40,7 +39,7 @@ pub struct OutputSoFar {
 /// How far the recorder has got. It acknowledges a record once the file has it, or counts it as dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
-    /// How many of all the bytes that it was sent the recorder has dealt with.
+    /// How many of the bytes that the host sent are dealt with, over all.
     pub handled: u64,
     /// The length of the file, bytes. Every acknowledged record stands before it.
     pub length: u64,
@@ -48,14 +47,13 @@ pub struct Done {
     pub starts: Vec<u64>,
     /// The runs whose end is acknowledged.
     pub ends: Vec<u64>,
-    /// How many records that the host gave up the file counts.
+    /// How many records that the host gave up are counted in the file.
     pub dropped: u64,
     /// How many of the records that belong to no start and no end are acknowledged, in the order of their coming.
     pub asides: usize,
 }
 
 impl Done {
-    /// Whether no record is acknowledged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty() && self.ends.is_empty() && self.dropped == 0 && self.asides == 0
@@ -69,7 +67,7 @@ impl Done {
 }
 
 impl RecorderStatus {
-    /// Appends the line with its newline. A control character in a text becomes `?`.
+    /// Appends the line with its newline. Each control character in a text becomes `?`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let plain = |text: &str| text.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
         let mut line = match self {
@@ -95,7 +93,7 @@ impl RecorderStatus {
         out.extend_from_slice(line.as_bytes());
     }
 
-    /// Reads a line without its newline; `None` if no recorder writes such a line.
+    /// Reads a line without its newline. `None` if no recorder writes such a line.
     #[must_use]
     pub fn decode(line: &str) -> Option<RecorderStatus> {
         let (kind, rest) = line.split_once(' ')?;

@@ -1,4 +1,4 @@
-//! What the lines of a file say together, so that a reader can pass the file over, or begin in its middle.
+//! The summary of a file, with which a reader can skip the file or begin in its middle.
 //!
 //! The recorder keeps it beside the journal's file. A reader that finds none, or one that does not fit the file, reads the
 //! file instead.
@@ -25,7 +25,7 @@ const TIME: &str = "2026-05-21T09:42:18Z";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// How much of the file it is of, bytes.
+    /// How much of the file it covers, bytes.
     pub length: u64,
     /// The lowest and the highest number of a run that began in the file.
     pub begun: Option<(u64, u64)>,
@@ -37,7 +37,7 @@ pub struct Summary {
     pub agents: BTreeMap<String, u64>,
     /// How many runs began here.
     pub runs: u64,
-    /// How many runs ended otherwise than with code 0, or were lost.
+    /// How many runs failed: they did not end with code 0, or were lost.
     pub failed: u64,
     /// When the first and the last of the runs began, as records have it.
     pub from: String,
@@ -45,15 +45,14 @@ pub struct Summary {
     pub to: String,
     /// The longest duration of a run, milliseconds.
     pub longest_ms: u64,
-    /// Whether it is of no use, because the file has too much of something.
+    /// It is of no use, because the file has too many names or its numbers go down.
     pub is_void: bool,
-    /// Whether the file begins with starts that are repeated from the file before it.
+    /// The file begins with starts that are repeated from the file before it.
     continues: bool,
-    /// Whether those have passed.
+    /// The repeated starts are over.
     is_past_beginning: bool,
 }
 
-/// The fields of a record that count.
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
@@ -120,13 +119,13 @@ impl Summary {
         }
     }
 
-    /// Whether the run began in the part of the file that this is of.
+    /// Returns true if the number lies between those of the runs that began in the part that this covers.
     #[must_use]
     pub fn has_begun(&self, seq: u64) -> bool {
         self.begun.is_some_and(|(first, last)| (first..=last).contains(&seq))
     }
 
-    /// Whether the part of the file that this is of may have a record of the run.
+    /// Returns true if the part that this covers may have a record of the run.
     #[must_use]
     pub fn may_have(&self, seq: u64) -> bool {
         self.has_begun(seq) || self.carried.contains_key(&seq)
@@ -142,7 +141,7 @@ impl Summary {
         after.checked_sub(1).map_or(0, |before| self.places[before].0)
     }
 
-    /// The first place behind this offset, or the end of the part that this is of.
+    /// The first place behind this offset, or the end of the part that this covers.
     #[must_use]
     pub fn place_after(&self, offset: u64) -> u64 {
         let after = self.places.partition_point(|(at, _)| *at <= offset);
@@ -150,7 +149,7 @@ impl Summary {
     }
 }
 
-/// A sum of bytes, FNV-1a of 64 bits, that tells whether they are the same as before.
+/// FNV-1a of 64 bits, to find out whether bytes have changed.
 #[must_use]
 pub fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

@@ -16,7 +16,7 @@ pub(super) fn open_append_new(path: &Path) -> io::Result<File> {
 }
 
 /// Writes `line` in one write, and ends a torn line before it. After a failure, `undo` takes back what was written, and
-/// `torn` tells whether part of it stays.
+/// `torn` is true if part of it stays.
 pub(super) fn append_line<W: Write>(
     mut out: W,
     line: &[u8],

@@ -1,8 +1,8 @@
 //! Writes records to the journal's file, or keeps them until it can.
 //!
-//! Invariants: records reach the file in the order in which they were pushed; a bounded amount of them waits in
-//! memory, and the file counts those that were given up; the host is told once that writing fails, and once that it
-//! works again; every file begins with the starts of the runs that were under way, so that it is complete in itself.
+//! Invariants: records reach the file in the order in which they were pushed; a bounded amount of them waits in memory,
+//! and the file counts those that were given up; the host learns once that writing fails, and once that it works again;
+//! every file begins with the starts of the runs that were under way, so that it is complete in itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -21,13 +21,13 @@ use crate::text::reason::reason;
 /// How long a line may stay in the kernel's memory before it is synced to the disk.
 const SYNC_AFTER: Duration = Duration::from_secs(5);
 
-/// The runs that the file of a recorder that died has already.
+/// The runs that are already in the file of a recorder that died.
 #[derive(Debug, Default)]
 pub(super) struct AlreadyWritten {
-    /// Those without an end.
+    /// The runs without an end.
     pub(super) open: BTreeSet<u64>,
     pub(super) ended: BTreeSet<u64>,
-    /// How many of the records that belong to no start and no end the file has, of those that the host sends again.
+    /// How many of the records that the host sends again and that belong to no start and no end are in the file.
     pub(super) asides: usize,
 }
 
@@ -42,14 +42,14 @@ pub(super) struct Appender {
     continues: Option<String>,
     /// Runs whose start was written and whose end was not.
     running: BTreeMap<u64, Rc<StartRecord>>,
-    /// Those of them whose start this file does not have yet.
+    /// The running ones whose start this file does not have yet.
     again: VecDeque<u64>,
     queue: RecordQueue,
     file_max: u64,
-    /// Records that were given up and that the file does not count yet.
+    /// Records that were given up and are not yet counted in the file.
     dropped: u64,
     retry_every: Duration,
-    /// When to try again; `None` while writing works.
+    /// When to try again. `None` while writing works.
     retry_at: Option<Instant>,
     sync_at: Option<Instant>,
     done: Done,
@@ -83,7 +83,7 @@ impl Appender {
         (appender, known)
     }
 
-    /// Goes on where a recorder that died has stopped. Returns what its files have.
+    /// Goes on where a recorder that died stopped. Returns the runs in its files.
     fn resume(&mut self) -> AlreadyWritten {
         let mut known = AlreadyWritten::default();
         let Some(from) = self.session.resume.clone() else { return known };
@@ -109,7 +109,6 @@ impl Appender {
         known
     }
 
-    /// The file that is being written.
     pub(super) fn volume(&self) -> Option<&Volume> {
         self.volume.as_ref()
     }
@@ -152,7 +151,7 @@ impl Appender {
         }
     }
 
-    /// What was acknowledged since the last call, and the file's length.
+    /// The acknowledgements since the last call, and the file's length.
     pub(super) fn take_done(&mut self) -> Done {
         let done = std::mem::take(&mut self.done);
         Done { length: self.volume.as_ref().map_or(0, Volume::length), ..done }
@@ -163,7 +162,7 @@ impl Appender {
         self.done.records() + usize::from(self.done.dropped > 0)
     }
 
-    /// Whether records wait because the file cannot be written.
+    /// Returns true if records wait because the file cannot be written.
     pub(super) fn is_failing(&self) -> bool {
         self.retry_at.is_some()
     }
@@ -175,12 +174,12 @@ impl Appender {
         }
     }
 
-    /// Whether it is time for [`Appender::sync`].
+    /// Returns true if it is time for [`Appender::sync`].
     pub(super) fn is_sync_due(&self, now: Instant) -> bool {
         self.sync_at.is_some_and(|at| at <= now)
     }
 
-    /// Writes what waits, if that works, and lets go of the file. If the host has left in order, closes it.
+    /// Writes the records that wait, if that works, and lets go of the file. If the host has left in order, closes it.
     pub(super) fn finish(&mut self, is_in_order: bool) {
         if self.retry_at.is_some() {
             self.flush(Instant::now());
@@ -201,7 +200,6 @@ impl Appender {
         [self.retry_at, self.sync_at].into_iter().flatten().min()
     }
 
-    /// Syncs the file to the disk.
     pub(super) fn sync(&mut self) {
         self.sync_at = None;
         if let Some(volume) = &self.volume {
@@ -209,7 +207,7 @@ impl Appender {
         }
     }
 
-    /// What the host has not been told yet, oldest first.
+    /// The reports that were not sent to the host yet, oldest first.
     pub(super) fn take_news(&mut self) -> Vec<RecorderStatus> {
         std::mem::take(&mut self.news)
     }
@@ -269,7 +267,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Writes what waits, then the last line.
+    /// Writes the records that wait, then the last line.
     fn close(&mut self) -> io::Result<()> {
         self.write_queue()?;
         self.volume.as_mut().map_or(Ok(()), |volume| volume.close(None))

@@ -1,10 +1,9 @@
-//! How large a journal and its parts may grow.
+//! The limits on a journal and its parts.
 
 use std::time::Duration;
 
 use crate::limits;
 
-/// The bounds of a journal.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// How much of the beginning of a run's text goes into its record, bytes. The raw output of a longer text goes into
@@ -23,7 +22,7 @@ pub struct Bounds {
     pub raw_cap: u64,
     /// How much of the beginning of a run's output is recorded with its times, bytes. With 0 there are no recordings.
     pub record_cap: u64,
-    /// Whether the environments of runs are kept, without their secrets.
+    /// The environments of runs are kept, without their secrets.
     pub environments: bool,
     /// All raw files and recordings together, bytes. Beyond this the oldest are removed, and files being written stop
     /// growing.

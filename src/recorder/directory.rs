@@ -13,13 +13,10 @@ use std::path::{Path, PathBuf};
 /// O_NONBLOCK, which has no effect on files: a FIFO in the place of one is not waited for.
 pub(super) const NO_WAIT: i32 = 0o4000;
 
-/// A directory that is open.
 #[derive(Debug)]
 pub(super) struct OpenDirectory(File);
 
 impl OpenDirectory {
-    /// Opens the directory at this path.
-    ///
     /// # Errors
     /// As open(2). A link in its place is not a directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
@@ -45,7 +42,8 @@ impl OpenDirectory {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
-    /// Locks the directory as flock(2) does, unless somebody else has locked it. The lock ends when the directory is closed.
+    /// Locks the directory as flock(2) does. Fails if somebody else has locked it. The lock ends when the directory is
+    /// closed.
     pub(super) fn try_lock(&self) -> Result<(), TryLockError> {
         self.0.try_lock()
     }
@@ -68,7 +66,7 @@ impl OpenDirectory {
     }
 }
 
-/// Opens the file at this path.
+/// Opens a file, and nothing but a file.
 ///
 /// # Errors
 /// As open(2), and "not found" where there is no file, but a link for example.
@@ -76,7 +74,8 @@ pub(super) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
     open_itself(path, || options.custom_flags(NO_WAIT).open(path), Metadata::is_file)
 }
 
-/// Opens what stands at this path itself. Whoever puts a link there in between has another file opened, which is noticed.
+/// Opens what stands at this path itself. If somebody puts a link there in between, another file is opened, and this
+/// notices it.
 fn open_itself(
     path: &Path,
     open: impl FnOnce() -> io::Result<File>,

@@ -1,4 +1,4 @@
-//! Which variables of a run's environment the journal keeps, so that the run can be repeated.
+//! The variables of a run's environment that the journal keeps, so that the run can be repeated.
 //!
 //! Invariant: a value is kept only if its variable is known to hold no secret, because nobody can tell a password from a
 //! word. Of all others the names are kept. A known one is left out as well if any of its value would be masked in output.
@@ -19,7 +19,7 @@ pub(super) struct EnvironmentCache {
 }
 
 impl EnvironmentCache {
-    /// What is kept of these entries, as they came in frames, for a run in this directory.
+    /// The kept part of these entries, as they came in frames, for a run in this directory.
     pub(super) fn of(&mut self, entries: &[u8], dir: &str) -> Rc<KeptEnvironment> {
         let is_it = |(of, place, _): &&(Vec<u8>, String, Rc<KeptEnvironment>)| of == entries && place == dir;
         if let Some((_, _, known)) = self.known.iter().find(is_it) {
@@ -57,7 +57,7 @@ fn kept(entries: &[u8], dir: &str) -> KeptEnvironment {
     environment
 }
 
-/// Whether a name is kept. The shell sets `_`, and rexec its own.
+/// Returns true if the name is kept. The shell sets `_`, and rexec its own.
 fn may_be_named(name: &str, redactor: &mut Redactor) -> bool {
     let is_own = name == "_" || name.starts_with("REXEC_");
     !is_own
@@ -136,13 +136,13 @@ const KNOWN: &[&str] = &[
     "VISUAL",
 ];
 
-/// Whether a variable is known to hold no secret.
+/// Returns true if the variable is known to hold no secret.
 fn holds_no_secret(name: &str) -> bool {
     let is_of_kind = name.starts_with("LC_") || name.starts_with("XDG_") || name.ends_with("PAGER");
     KNOWN.contains(&name) || is_of_kind
 }
 
-/// Whether the journal would keep this text as it is.
+/// Returns true if the journal would keep this text as it is.
 fn is_unmasked(text: &str, redactor: &mut Redactor) -> bool {
     let mut out = Vec::with_capacity(text.len());
     redactor.redact(text.as_bytes(), &mut out);

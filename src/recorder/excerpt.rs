@@ -25,7 +25,6 @@ pub(super) struct Excerpt {
     len: u64,
 }
 
-/// An excerpt that is complete.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ExcerptText {
     pub(super) text: String,
@@ -80,12 +79,11 @@ impl Excerpt {
         self.tail.extend(rest);
     }
 
-    /// Whether some of the text was left out.
+    /// Returns true if some of the text was left out.
     pub(super) fn is_cut(&self) -> bool {
         self.len > (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The complete excerpt.
     pub(super) fn into_text(mut self) -> ExcerptText {
         if !self.is_cut() {
             self.head.extend(self.tail);
@@ -103,8 +101,7 @@ impl Excerpt {
 }
 
 impl ExcerptText {
-    /// The excerpt with both parts changed by `mask`, which may make them longer. Text that then has no room is left
-    /// out of the middle.
+    /// Changes both parts by `mask`, which may make them longer. Leaves text that then has no room out of the middle.
     pub(super) fn masked(self, mut mask: impl FnMut(&str) -> String, head_max: usize, tail_max: usize) -> ExcerptText {
         let (head, tail) = self.text.split_at(self.cut);
         let (mut head, mut tail) = (mask(head), mask(tail));

@@ -1,16 +1,17 @@
-//! Masked output that is held back, and when it came. A prompt that names a password waits until it is clear what follows
-//! it, and has its own time in the recording all the same.
+//! Masked output that is held back, and when it came. A prompt that names a password waits until it is clear what
+//! follows it, and still has its own time in the recording.
 //!
 //! Invariant: this decides about times only. What is recorded is what the masks let pass.
 
 use std::time::Duration;
 
-/// What is held back, as it would go on if no more came, in pieces with their times.
+/// The output that is held back, as it would pass if no more came, in pieces with their times.
 #[derive(Debug, Default)]
 pub(super) struct HeldText(Vec<(Duration, Vec<u8>)>);
 
 impl HeldText {
-    /// The parts of masked output that passes now, each with its time: what was held back has that at which it came.
+    /// Splits the masked output that passes now into parts with their times. A part that was held back has the time at
+    /// which it came.
     pub(super) fn parts<'a>(&mut self, mut masked: &'a [u8], now: Duration) -> Vec<(Duration, &'a [u8])> {
         let mut parts = Vec::new();
         for (at, piece) in &mut self.0 {
@@ -29,12 +30,12 @@ impl HeldText {
         parts
     }
 
-    /// Whether nothing is known to be held back.
+    /// Returns true if nothing is known to be held back.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Notes what is held back now.
+    /// Notes the output that is held back now.
     pub(super) fn hold(&mut self, held: &[u8], now: Duration) {
         let known: Vec<u8> = self.0.iter().flat_map(|(_, piece)| piece).copied().collect();
         let news = held.strip_prefix(known.as_slice()).unwrap_or_else(|| {

@@ -64,7 +64,7 @@ impl Error for JournalError {
 }
 
 impl JournalError {
-    /// What the human can do about it.
+    /// Advice for the human.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -82,7 +82,7 @@ impl JournalError {
     }
 }
 
-/// Where the journal's directory is, and whose it must be.
+/// The journal's directory, and the user whose it must be.
 #[derive(Debug, Clone)]
 pub(super) struct JournalHome {
     pub(super) path: PathBuf,

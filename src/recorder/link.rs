@@ -31,8 +31,8 @@ impl HostLink {
         HostLink { socket, is_blocking: true, decoder: Decoder::default(), out: Vec::new() }
     }
 
-    /// Reads what the host has sent, and waits for it no longer than `wait`; `None` waits without an end. Returns how
-    /// many bytes came, or `None` when nothing can come any more.
+    /// Reads what the host has sent. Waits for it no longer than `wait`, and without an end if that is `None`. Returns
+    /// how many bytes came, or `None` when nothing can come any more.
     pub(super) fn receive(&mut self, wait: Option<Duration>) -> Option<u64> {
         // A read timeout of zero would mean none at all.
         if self.is_blocking != wait.is_none_or(|wait| !wait.is_zero()) {
@@ -55,19 +55,18 @@ impl HostLink {
         }
     }
 
-    /// The next frame of what was received.
     pub(super) fn next_frame(&mut self) -> Option<Frame<'_>> {
         self.decoder.next_frame()
     }
 
-    /// Queues a line. A sentence is left out if too much waits; the file's name and acknowledgements never are.
+    /// Queues a line. Drops a sentence if too much waits, but no other line.
     pub(super) fn send(&mut self, status: &RecorderStatus) {
         if !matches!(status, RecorderStatus::Say(_)) || self.out.len() < OUT_BYTES_MAX {
             status.encode(&mut self.out);
         }
     }
 
-    /// Whether lines wait for the host.
+    /// Returns true if lines wait for the host.
     pub(super) fn has_more(&self) -> bool {
         !self.out.is_empty()
     }
@@ -85,7 +84,7 @@ impl HostLink {
         }
     }
 
-    /// Sends all queued lines and that they are the last.
+    /// Sends all queued lines, and says that they are the last.
     pub(super) fn leave(mut self) {
         self.send(&RecorderStatus::Leave);
         let _ = self.socket.set_nonblocking(false);

@@ -1,4 +1,4 @@
-//! A run that has not ended, as the recorder knows it.
+//! A run that has not ended, in the recorder.
 //!
 //! Invariants: beside the output that waits, a bounded part of it is in memory; all of it is masked before it reaches a
 //! file or a record.
@@ -28,28 +28,27 @@ const PROMPT_BYTES_MAX: usize = 4 << 10;
 /// The most answers that wait for a prompt that is held back.
 const ANSWERS_MAX: usize = 64;
 
-/// A run that has not ended.
 #[derive(Debug)]
 pub(super) struct Live {
     /// The start with its secrets masked.
     pub(super) start: Rc<StartRecord>,
     masks: Masks,
-    /// What has not been dealt with.
+    /// The output that has not been dealt with.
     waiting: WaitingOutput,
-    /// How much of what comes next only tells how to read what follows it, bytes.
+    /// How much of the next output is only context for reading what follows it, bytes.
     context: usize,
     /// How many bytes of output were dealt with, counted before they were masked.
     received: u64,
     /// Bytes of output that were lost with an earlier recorder.
     lost: u64,
     excerpt: Excerpt,
-    /// Whether the excerpt's text is not just the output's bytes: something was taken out or written over.
+    /// The excerpt's text is not just the output's bytes: something was taken out or written over.
     is_cleaned: bool,
     raw: Raw,
     timed: TimedOutput,
-    /// What the masks hold back.
+    /// The output that the masks hold back.
     held: HeldText,
-    /// What was typed meanwhile, and when.
+    /// The answers typed meanwhile, and when.
     answers: VecDeque<(Duration, String)>,
     /// When the last output came, from the run's start.
     last: Duration,
@@ -75,7 +74,7 @@ enum Raw {
 }
 
 impl Live {
-    /// Begins a run. `entries` are its variables, or the secrets of them, as they came in frames.
+    /// Begins a run. `entries` are its variables, or only the secret ones, as they came in frames.
     pub(super) fn new(mut start: StartRecord, entries: &[u8], bounds: &Bounds) -> Live {
         let window = start.window.take().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
         let mut masks = Masks::new(variables(entries), &start);
@@ -112,27 +111,27 @@ impl Live {
         self.timed.lose(bytes);
     }
 
-    /// Adds output of this time that is dealt with later, in pieces of this size.
+    /// Queues output of this time in pieces of this size.
     pub(super) fn enqueue(&mut self, stream: u8, at: Duration, bytes: &[u8], piece: usize, now: Instant) {
         self.waiting.push(stream, at, bytes, piece, now);
     }
 
-    /// Adds the terminal's new size of this time.
+    /// Queues the terminal's new size at this time.
     pub(super) fn resize(&mut self, at: Duration, window: (u16, u16)) {
         self.waiting.push_size(at, window);
     }
 
-    /// Adds what the recording says of an answer.
+    /// Queues the recording's text about an answer.
     pub(super) fn answer(&mut self, at: Duration, text: String) {
         self.waiting.push_input(at, text);
     }
 
-    /// Adds a question of the host's, which is answered when all that came before is dealt with.
+    /// Queues a question of the host's. Its answer follows when all that came before is dealt with.
     pub(super) fn mark(&mut self, mark: u64) {
         self.waiting.push_mark(mark);
     }
 
-    /// What it has written so far; `None` if not all of it is known.
+    /// Its output so far. `None` if not all of it is known.
     fn so_far(&mut self) -> Option<OutputSoFar> {
         let (file_bytes, left_out, mut lines) = match &mut self.raw {
             Raw::Unneeded(all) => (0, 0, all.clone()),
@@ -145,30 +144,30 @@ impl Live {
         (self.lost == 0).then_some(OutputSoFar { file_bytes, left_out, lines, last_line })
     }
 
-    /// Whether none of its output waits.
+    /// Returns true if none of its output waits.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether only the end of what comes from now on matters: the beginning is in the record, in the raw file and in the
-    /// recording.
+    /// Returns true if only the end of what comes from now on matters: the beginning is in the record, in the raw file
+    /// and in the recording.
     pub(super) fn has_beginning(&self, bounds: &Bounds) -> bool {
         let has_raw = matches!(&self.raw, Raw::Growing(file) if file.has_beginning());
         let is_bounded = bounds.raw_cap <= limits::RAW_CAP_BYTES;
         has_raw && is_bounded && self.timed.is_full() && self.excerpt.is_cut()
     }
 
-    /// From now on output waits, and some of it may be left out.
+    /// Lets output wait from now on, and some of it be left out.
     pub(super) fn keep_end(&mut self, bounds: &Bounds, now: Instant) {
         self.waiting.keep_end(bounds.raw_cap, now);
     }
 
-    /// Since when nothing was left out although it may be; `None` if it may not be.
+    /// Since when nothing was left out although it may be. `None` if it may not be.
     pub(super) fn keeps_end_since(&self) -> Option<Instant> {
         self.waiting.keeps_end_since()
     }
 
-    /// From now on nothing is left out. Returns how much output waits, bytes.
+    /// Leaves out nothing from now on. Returns how much output waits, bytes.
     pub(super) fn release_end(&mut self) -> usize {
         self.waiting.release_end()
     }
@@ -216,7 +215,7 @@ impl Live {
         }
     }
 
-    /// Notes what the masks hold back after a piece of output of this length.
+    /// Notes the output that the masks hold back after a piece of this length.
     fn note_held(&mut self, length: usize) {
         let may_be_prompt = self.masks.is_holding() && length <= PROMPT_BYTES_MAX;
         if may_be_prompt && self.context == 0 && !self.timed.is_full() {
@@ -227,7 +226,7 @@ impl Live {
         }
     }
 
-    /// Records what was typed until then.
+    /// Records the answers typed until then.
     fn record_answers(&mut self, until: Duration) {
         while self.answers.front().is_some_and(|(at, _)| *at <= until)
             && let Some((at, text)) = self.answers.pop_front()
@@ -245,7 +244,7 @@ impl Live {
         }
     }
 
-    /// Whether output waits for its files.
+    /// Returns true if output waits for its files.
     pub(super) fn has_unwritten(&self) -> bool {
         self.timed.has_lines() || matches!(&self.raw, Raw::Growing(file) if file.has_unwritten())
     }
@@ -327,7 +326,7 @@ impl Live {
 }
 
 impl Raw {
-    /// Closes the file, and notes in the record what is in it. `missing` bytes of the output never came.
+    /// Closes the file, and notes its content in the record. `missing` bytes of the output never came.
     fn close(self, missing: u64, directory: &mut OutputDirectory, output: &mut RecordedOutput) {
         match self {
             Raw::Unneeded(_) | Raw::Unwanted => {}
@@ -354,7 +353,6 @@ fn write_raw(directory: &mut OutputDirectory, raw: &mut Raw, bytes: &[u8]) {
     }
 }
 
-/// Gives up a growing raw file.
 fn give_up(raw: &mut Raw, refusal: RawRefusal, directory: &mut OutputDirectory) {
     let Raw::Growing(file) = std::mem::replace(raw, Raw::Unwanted) else { return };
     let (reference, why) = match refusal {

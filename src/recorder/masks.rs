@@ -30,7 +30,7 @@ impl Masks {
         Masks { output: StreamRedactor::new(&text), text }
     }
 
-    /// The start with its secrets masked: every field that others than the host have filled.
+    /// Masks the secrets in every field of the start that the host did not fill itself.
     pub(super) fn start(&mut self, mut start: StartRecord) -> StartRecord {
         let is_cut = start.clipped;
         for text in [&mut start.dir, &mut start.whoami, &mut start.shell, &mut start.why, &mut start.name] {
@@ -110,31 +110,31 @@ impl Masks {
         self.output.push(stream, bytes, out);
     }
 
-    /// Masks a text that is complete.
     pub(super) fn text(&mut self, text: &str) -> String {
         let mut out = Vec::with_capacity(text.len());
         self.text.redact(text.as_bytes(), &mut out);
         utf8(out)
     }
 
-    /// How many secrets were masked so far.
+    /// How many secrets were masked so far, output included.
     pub(super) fn count(&self) -> u64 {
         self.output.count() + self.text.count()
     }
 
-    /// Output is left out here. So is what is held back, which may be the first part of a secret: returns how many bytes.
+    /// Notes that output is left out here. Drops what is held back, too, which may be the first part of a secret.
+    /// Returns how many bytes that was.
     pub(super) fn leave_out(&mut self) -> u64 {
         let mut held = Vec::new();
         self.output.finish(&mut held);
         held.len() as u64
     }
 
-    /// Whether some output is held back.
+    /// Returns true if some output is held back.
     pub(super) fn is_holding(&self) -> bool {
         self.output.is_holding()
     }
 
-    /// What was held back or waits, as it would be kept if no more output came.
+    /// The output that is held back or waits, as it would be kept if no more came.
     pub(super) fn held_back(&self) -> Vec<u8> {
         self.output.held_back()
     }

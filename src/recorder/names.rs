@@ -1,4 +1,4 @@
-//! Which files of a directory are journals, and whose.
+//! Finds the files of a directory that are journals, and their hosts.
 //!
 //! Invariant: a file counts as a journal only if its name has the form of one. A recorder writes to a file that it did
 //! not make only if the first line is a journal's, too. All other files are left as they are.
@@ -63,7 +63,6 @@ pub(super) fn split(name: &str) -> Option<(&str, u32)> {
     Some((time, number))
 }
 
-/// The file of the journal `name` in the directory `home`.
 pub(super) fn path(home: &Path, name: &str) -> PathBuf {
     home.join(format!("{name}.jsonl"))
 }
@@ -78,7 +77,7 @@ fn age_key(name: &str) -> (&str, u32) {
     split(name).unwrap_or((name, 1))
 }
 
-/// The first line of a journal; `None` if the file is not one.
+/// The first line of a journal. `None` if the file is not one.
 #[must_use]
 pub fn first_line(file: &File) -> Option<OpenRecord> {
     let mut start = vec![0; usize::try_from(FIRST_LINE_BYTES).expect("it is small")];
@@ -89,7 +88,7 @@ pub fn first_line(file: &File) -> Option<OpenRecord> {
     if is_known { serde_json::from_slice(&start[..end]).ok() } else { None }
 }
 
-/// The journal in which the host of `path` went on, with its name: of those that say so, the newest one.
+/// The journal in which the host of `path` went on, with its name: the newest one that says so.
 pub(super) fn successor(path: &Path, open: &OpenRecord) -> Option<(String, File)> {
     let name = path.file_stem()?.to_str()?;
     journals(path.parent()?).ok()?.into_iter().find_map(|(next, path)| {
@@ -101,7 +100,7 @@ pub(super) fn successor(path: &Path, open: &OpenRecord) -> Option<(String, File)
     })
 }
 
-/// When a process began, in clock ticks since boot; `None` if it has ended. See proc_pid_stat(5).
+/// When a process began, in clock ticks since boot. `None` if it has ended. See proc_pid_stat(5).
 pub(super) fn started(pid: u32) -> Option<u64> {
     let mut stat = Vec::new();
     File::open(format!("/proc/{pid}/stat")).ok()?.read_to_end(&mut stat).ok()?;
@@ -113,8 +112,8 @@ pub(super) fn started(pid: u32) -> Option<u64> {
     is_alive.then_some(started)
 }
 
-/// Whether the host that wrote this first line still runs. A host that did not write when it began counts as dead,
-/// unless the file is locked.
+/// Returns true if the host that wrote this first line still runs. A host that did not write when it began counts as
+/// dead; a repair still spares its file while that is locked.
 #[must_use]
 pub fn is_alive(open: &OpenRecord) -> bool {
     open.started.is_some() && started(open.pid) == open.started

@@ -28,7 +28,7 @@ const UNSYNCED_MAX: usize = 32;
 /// Names that are tried for a file, because recorders that died may have left theirs. Beyond this making one fails.
 const NAMES_MAX: u32 = 10_000;
 
-/// What a file is for; its extension says so.
+/// The purpose of a file, which its extension shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputFileKind {
     /// The output of the run with this number.
@@ -51,7 +51,6 @@ pub(super) struct OutputDirectory {
     /// When this recorder closed a file, for those that still exist.
     closed: HashMap<OsString, Instant>,
     unsynced: Vec<File>,
-    /// Bytes written since the last sweep.
     unswept: u64,
 }
 
@@ -122,7 +121,7 @@ impl OutputDirectory {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Whether open files may grow by this many bytes.
+    /// Returns true if open files may grow by this many bytes.
     pub(super) fn has_room(&self, bytes: u64) -> bool {
         self.open_bytes + bytes <= self.quota
     }
@@ -154,7 +153,7 @@ impl OutputDirectory {
         self.sweep();
     }
 
-    /// Removes an open file that is useless.
+    /// Removes a useless open file.
     pub(super) fn discard(&mut self, name: &str, bytes: u64) {
         if let Some(directory) = self.opened() {
             let _ = fs::remove_file(directory.at(name));
@@ -162,7 +161,7 @@ impl OutputDirectory {
         self.forget(name, bytes);
     }
 
-    /// The directory, where there is one.
+    /// The directory, if there is one.
     fn opened(&self) -> Option<OpenDirectory> {
         self.home.open().ok()?.directory(DIRECTORY).ok()
     }
@@ -172,7 +171,6 @@ impl OutputDirectory {
         self.open_bytes -= bytes;
     }
 
-    /// Syncs the closed files to the disk.
     pub(super) fn sync(&mut self) {
         // A disk that cannot sync refuses the next write, and that is reported.
         self.unsynced.drain(..).for_each(|file| drop(file.sync_data()));
@@ -211,13 +209,13 @@ impl OutputDirectory {
     }
 }
 
-/// Whether another recorder writes the file.
+/// Returns true if another recorder writes the file.
 fn is_being_written(path: &Path) -> bool {
     let file = OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path);
     file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
-/// Whether [`OutputDirectory::create`] makes such names.
+/// Returns true if [`OutputDirectory::create`] makes such names.
 fn is_ours(name: &OsStr) -> bool {
     let [raw, recording] = OutputFileKind::ALL;
     let is_numbers = |text: &str| text.split('.').all(|number| number.parse::<u64>().is_ok());

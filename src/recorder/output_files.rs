@@ -2,8 +2,8 @@
 //! costs one write.
 //!
 //! Invariants: all lines of a run are in one file; an event is one line, and a line is written whole or not at all,
-//! unless the disk takes part of one and does not let go of it, and then the next line begins on its own; the human is
-//! told once that recordings cannot be written, and once that they can be again.
+//! unless the disk takes part of one and does not let go of it, and then the next line begins on its own; the human
+//! learns once that recordings cannot be written, and once that they can be again.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::output_directory::{OutputDirectory, OutputFileKind, reference};
 use crate::limits;
 use crate::text::reason::reason;
 
-/// The files of output.
+/// The directory of output, and the recordings' files in it.
 #[derive(Debug)]
 pub(super) struct OutputFiles {
     /// The directory of raw files and recordings.
@@ -30,22 +30,21 @@ pub(super) struct OutputFiles {
     news: Vec<String>,
 }
 
-/// One file.
+/// One file of recordings.
 #[derive(Debug)]
 struct RecordingFile {
     file: File,
     name: String,
     length: u64,
-    /// Whether the file ends in the middle of a line.
+    /// The file ends in the middle of a line.
     is_torn: bool,
-    /// When it was made.
     since: Instant,
     /// The runs that are being recorded in it.
     runs: u32,
     is_synced: bool,
 }
 
-/// Where the lines of a run are.
+/// The place of a run's lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     file: u32,
@@ -61,7 +60,7 @@ impl OutputFiles {
         OutputFiles { directory, files, current: None, next: 0, is_failing: false, news }
     }
 
-    /// Writes lines of a run behind those that it has in this place, or in a new one.
+    /// Writes lines of a run after those in this place, or in a new one.
     pub(super) fn write(&mut self, place: &mut Option<Place>, lines: &[u8]) -> Result<(), String> {
         let written = self.append(place, lines);
         match &written {
@@ -130,7 +129,7 @@ impl OutputFiles {
         Ok(id)
     }
 
-    /// Notes that a run writes no more there.
+    /// Notes that a run writes no more lines there.
     pub(super) fn leave(&mut self, place: &Place) {
         if let Some(file) = self.files.get_mut(&place.file) {
             file.runs -= 1;
@@ -157,7 +156,6 @@ impl OutputFiles {
         }
     }
 
-    /// Syncs all that was written to the disk.
     pub(super) fn sync(&mut self) {
         self.directory.sync();
         for file in self.files.values_mut().filter(|file| !file.is_synced) {
@@ -167,7 +165,7 @@ impl OutputFiles {
         }
     }
 
-    /// What the human has not been told yet.
+    /// Takes the news for the human.
     pub(super) fn take_news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)
     }

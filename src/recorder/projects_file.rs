@@ -1,6 +1,7 @@
 //! The file with the project sessions, `projects.json` in the journal's directory.
 //!
-//! Several hosts may have one journal directory. Each adds and takes away what is its own, under a lock, and leaves the rest.
+//! Several hosts may have one journal directory. Each adds and removes its own sessions, under a lock, and leaves the
+//! rest.
 //!
 //! Invariants: the file is replaced as a whole, so that a reader finds the old text or the new one; only its owner may
 //! read it; a text that is not understood is never overwritten but put aside; a disk that fails ends nothing.
@@ -23,16 +24,16 @@ use crate::text::reason::reason;
 const NAME: &str = "projects.json";
 /// The most that is read of it, bytes: far more than any host writes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// How often a lock is tried that another host's recorder holds, and the time in between. It holds it for one file.
+/// How often to try a lock that another host's recorder holds, and the time in between. It holds it for one file.
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a host has to have kept.
+/// A host's change to the file.
 #[derive(Debug, Deserialize)]
 struct ProjectsChange {
-    /// All of the project sessions that it knows.
+    /// All the project sessions that it knows.
     kept: Vec<Value>,
-    /// The directories of those that it has made or changed. Of the others the file decides.
+    /// The directories of those that it has made or changed. The file decides about the others.
     own: BTreeSet<String>,
     /// The directories of those that it has forgotten.
     forgotten: BTreeSet<String>,
@@ -42,19 +43,18 @@ struct ProjectsChange {
 #[derive(Debug)]
 pub(super) struct ProjectsFile {
     home: JournalHome,
-    /// What the human has to know.
+    /// News for the human.
     news: Option<String>,
-    /// The last text could not be written, which was told.
+    /// The last text could not be written, and the human knows it.
     has_failed: bool,
 }
 
 impl ProjectsFile {
-    /// The file in this directory.
     pub(super) fn new(home: JournalHome) -> Self {
         Self { home, news: None, has_failed: false }
     }
 
-    /// Changes the file as a host wants it.
+    /// Applies a host's change to the file.
     pub(super) fn write(&mut self, change: &[u8]) {
         let error = self.change(change).err();
         if let Some(error) = error.as_ref().filter(|_| !self.has_failed) {
@@ -88,13 +88,13 @@ impl ProjectsFile {
         directory.replace(NAME, &serde_json::to_vec(&kept)?)
     }
 
-    /// What the human has to know, once.
+    /// Takes the news for the human.
     pub(super) fn take_news(&mut self) -> Option<String> {
         self.news.take()
     }
 }
 
-/// The text that earlier hosts' recorders have left; empty if there is none, or no directory that may hold a journal.
+/// The text that earlier hosts' recorders left. Empty if there is none, or no directory that may hold a journal.
 ///
 /// # Errors
 /// It cannot be read, or is far too long.
@@ -103,14 +103,14 @@ pub fn read_projects(home: &Path, uid: u32) -> io::Result<Vec<u8>> {
     home.open().map_or_else(|_| Ok(Vec::new()), |directory| read(&directory))
 }
 
-/// Whether a text is wrong, and not the way to it.
+/// Returns true if the text is wrong, and not the way to it.
 #[must_use]
 pub fn is_damage(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, InvalidData, UnexpectedEof};
     matches!(error.kind(), InvalidData | UnexpectedEof | FileTooLarge)
 }
 
-/// Puts a file aside that was not understood, and says so.
+/// Puts a file aside that was not understood. Returns a sentence about it for the human.
 #[must_use]
 pub fn set_projects_aside(home: &Path, uid: u32) -> String {
     let place = JournalHome { path: home.to_owned(), uid };

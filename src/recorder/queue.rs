@@ -15,14 +15,13 @@ pub(super) enum Unwritten {
     End(Box<EndRecord>),
     /// A person typed for a run.
     Input(InputRecord),
-    /// Commands ran without a host.
     Unseen(Box<UnseenRecord>),
     /// How many records the host gave up.
     Dropped(u64),
 }
 
 impl Unwritten {
-    /// About how much memory the record takes, bytes.
+    /// The memory that the record takes, roughly, bytes.
     fn weight(&self) -> usize {
         let words = |start: &StartRecord| start.exec.iter().map(String::len).sum::<usize>() + start.command.len() + 512;
         match self {
@@ -33,7 +32,6 @@ impl Unwritten {
         }
     }
 
-    /// The record's lines in this file.
     pub(super) fn lines(&self, volume: &mut Volume) -> Vec<Vec<u8>> {
         match self {
             Unwritten::Start(start) => volume.start_lines(start),
@@ -43,7 +41,7 @@ impl Unwritten {
     }
 }
 
-/// The records that wait, oldest first.
+/// Oldest first.
 #[derive(Debug)]
 pub(super) struct RecordQueue {
     records: VecDeque<Unwritten>,
@@ -66,7 +64,6 @@ impl RecordQueue {
         self.records.push_back(record);
     }
 
-    /// Takes the oldest record.
     pub(super) fn pop(&mut self) -> Option<Unwritten> {
         let record = self.records.pop_front()?;
         self.bytes -= record.weight();
@@ -79,7 +76,7 @@ impl RecordQueue {
         self.records.push_front(record);
     }
 
-    /// Takes the oldest record if there are too many.
+    /// Takes the oldest record if the queue holds too much.
     pub(super) fn pop_excess(&mut self) -> Option<Unwritten> {
         if self.bytes > self.bytes_max { self.pop() } else { None }
     }

@@ -1,8 +1,8 @@
 //! A raw file: the output of a run that is too long for its record.
 //!
 //! A file has the beginning and the end of a run's output, each up to the cap. While the run lasts, the part behind the
-//! beginning is a ring. It is put in order when the run ends. What came last waits in memory for more, so that the file is
-//! written in large pieces; [`RawFile::flush`] ends the wait.
+//! beginning is a ring. It is put in order when the run ends. The newest output waits in memory for more, so that the
+//! file is written in large pieces; [`RawFile::flush`] ends the wait.
 //!
 //! Invariant: a file that a record names without an error has every byte of the run's output but those that the record
 //! omits.
@@ -13,11 +13,10 @@ use std::os::unix::fs::FileExt;
 
 use super::output_directory::{OutputDirectory, OutputFileKind, reference};
 
-/// How much is written at once, bytes, and to multiples of it. That takes the kernel less than half the time that pieces of
-/// 16 KiB at odd offsets take.
+/// How much is written at once, bytes, and at multiples of it. That takes the kernel less than half the time that
+/// pieces of 16 KiB at odd offsets take.
 const WRITE_BYTES: u64 = 64 << 10;
 
-/// One run's raw file.
 #[derive(Debug)]
 pub(super) struct RawFile {
     file: File,
@@ -26,13 +25,13 @@ pub(super) struct RawFile {
     cap: u64,
     /// How much output came so far, which may be more than the file holds.
     bytes: u64,
-    /// The last of it, which is not written yet.
+    /// The end of the output, which is not written yet.
     unwritten: Vec<u8>,
     /// How much output between the two parts never came, bytes.
     left_out: u64,
 }
 
-/// What a record says about a raw file.
+/// A record's facts about a raw file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kept {
     /// The path below the journal's directory.
@@ -43,28 +42,27 @@ pub(super) struct Kept {
     pub(super) omitted: Option<(u64, u64)>,
 }
 
-/// Why a raw file cannot grow.
 #[derive(Debug)]
 pub(super) enum RawRefusal {
-    /// The directory has reached its quota. What the file has is the output's beginning.
+    /// The directory has reached its quota. The file has the output's beginning.
     Quota,
     /// Writing failed, so the file is useless.
     Disk(io::Error),
 }
 
 impl RawFile {
-    /// Makes an empty file for this run.
     pub(super) fn create(directory: &mut OutputDirectory, seq: u64, cap: u64) -> io::Result<RawFile> {
         let (file, name) = directory.create(OutputFileKind::Raw(seq))?;
         Ok(RawFile { file, name, cap, bytes: 0, unwritten: Vec::new(), left_out: 0 })
     }
 
-    /// Whether the first part is complete.
+    /// Returns true if the first part is complete.
     pub(super) fn has_beginning(&self) -> bool {
         self.bytes >= self.cap
     }
 
-    /// Counts output that the file will not have, and what it has behind its beginning: what follows is the end.
+    /// Counts output that the file will not have, and drops and counts what it has behind its beginning: the end
+    /// follows.
     pub(super) fn leave_out(&mut self, bytes: u64, directory: &mut OutputDirectory) {
         let behind = self.bytes.saturating_sub(self.cap);
         if behind > 0 {
@@ -94,19 +92,19 @@ impl RawFile {
         }
     }
 
-    /// Whether some of the output is not written yet.
+    /// Returns true if some of the output is not written yet.
     pub(super) fn has_unwritten(&self) -> bool {
         !self.unwritten.is_empty()
     }
 
-    /// Writes what is not written yet. After an error the caller must close or discard the file.
+    /// Writes the output that is not written yet. After an error the caller must close or discard the file.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.place(self.unwritten.len())?;
         self.unwritten = Vec::new();
         Ok(())
     }
 
-    /// Writes the first bytes of what is not written behind the others or, once the ring is full, over the oldest ones.
+    /// Writes the first of the unwritten bytes, after the written ones or, once the ring is full, over the oldest ones.
     fn place(&mut self, length: usize) -> io::Result<()> {
         let (mut from, mut bytes) = (self.bytes - self.unwritten.len() as u64, &self.unwritten[..length]);
         while !bytes.is_empty() {
@@ -132,8 +130,8 @@ impl RawFile {
         self.file_bytes(self.bytes)
     }
 
-    /// How much of the file's beginning is in order, how much behind it is not kept, and the last bytes, at most `most` of
-    /// them. As long as the file grows, what is behind its beginning is written over.
+    /// How much of the file's beginning is in order, how much behind it is not kept, and the last bytes, at most `most`
+    /// of them. While the file grows, the part behind its beginning is written over.
     pub(super) fn so_far(&mut self, most: u64) -> io::Result<(u64, u64, Vec<u8>)> {
         self.flush()?;
         let behind = self.bytes.saturating_sub(self.cap);
@@ -179,7 +177,7 @@ impl RawFile {
         self.file.write_all_at(&ring, self.cap)
     }
 
-    /// Removes the file, which is useless.
+    /// Removes the useless file.
     pub(super) fn discard(self, directory: &mut OutputDirectory) {
         directory.discard(&self.name, self.length());
     }

@@ -23,8 +23,8 @@ use crate::limits;
 /// How many journals are checked, newest first. A closed one does not end the search: an older one may have been in use
 /// when it was checked last.
 const FILES_MAX: usize = 256;
-/// How long the recorder of a host that was killed may take to write what it was sent. Beyond it, its file is left to
-/// the next host.
+/// How long the recorder of a host that was killed may take to write its input. Beyond it, its file is left to the next
+/// host.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// The pause before a file that is in use is tried again.
 const DRAIN_POLL: Duration = Duration::from_millis(5);
@@ -40,11 +40,10 @@ pub(super) struct Repairs {
     next: Option<Instant>,
     /// How many runs were marked as lost so far.
     lost: u64,
-    /// The file that is being summarized.
     summarized: Option<(PathBuf, File, SummaryMaker)>,
 }
 
-/// What became of one file.
+/// The result for one file.
 enum Repair {
     /// The file is in order, or is now. The number counts runs that were marked as lost. A file that nobody writes any
     /// more is summarized next.
@@ -98,7 +97,7 @@ impl Repairs {
         (self.paths.is_empty() && self.summarized.is_none()).then(|| std::mem::take(&mut self.lost))
     }
 
-    /// Summarizes a part of the file. A reader can do without, so a failure is not told.
+    /// Summarizes a part of the file. A reader can do without, so a failure is not reported.
     fn summarize(&mut self) {
         let Some((path, file, mut maker)) = self.summarized.take() else { return };
         match maker.extend(&file, limits::JOURNAL_SUMMARY_STEP_BYTES) {
@@ -128,8 +127,8 @@ fn repair(home: &JournalHome, path: &Path) -> io::Result<Repair> {
     Ok(Repair::Done(lost?, Some(file)))
 }
 
-/// Writes what is missing at the end of a journal. The caller holds its lock. The runs that its host went on with in
-/// another file, `next`, are not lost.
+/// Writes the missing records at the end of a journal. The caller holds its lock. The runs that its host went on with
+/// in another file, `next`, are not lost.
 fn finish(mut file: &File, next: Option<(String, File)>) -> io::Result<u64> {
     // The file's own recorder may have closed it meanwhile.
     let tail = Tail::read(file, u64::MAX)?;

@@ -21,7 +21,6 @@ use crate::limits;
 /// How much output of a run is dealt with in one turn, bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The runs that have not ended.
 #[derive(Debug)]
 pub(super) struct RecordedRuns {
     live: HashMap<u64, Live>,
@@ -33,7 +32,7 @@ pub(super) struct RecordedRuns {
     waiting: u64,
     /// Runs whose output waits because some of it may be left out.
     flooding: Vec<u64>,
-    /// What the file had when this recorder began, of all that the host sends again.
+    /// The records that the host sends again and that the file had when this recorder began.
     known: AlreadyWritten,
     /// The variables of the run that starts next.
     entries: Option<(u64, Vec<u8>)>,
@@ -41,7 +40,7 @@ pub(super) struct RecordedRuns {
     /// Masked output on its way to the files.
     masked: Vec<u8>,
     pub(super) files: OutputFiles,
-    /// What the host is told about its questions.
+    /// The answers to the host's questions.
     pub(super) reached: Vec<RecorderStatus>,
     /// When output that waits for its files is written.
     flush_at: Option<Instant>,
@@ -72,12 +71,13 @@ impl RecordedRuns {
         self.waiting
     }
 
-    /// Whether the output of any run waits.
+    /// Returns true if the output of any run waits.
     pub(super) fn is_at_work(&self) -> bool {
         !(self.ended.is_empty() && self.turns.is_empty())
     }
 
-    /// Whether the file has the next record that belongs to no start and no end, so that it is not written again.
+    /// Takes note of a record that belongs to no start and no end. Returns true if the file has it, so that it is not
+    /// written again.
     pub(super) fn has_aside(&mut self) -> bool {
         let is_known = self.known.asides > 0;
         self.known.asides -= usize::from(is_known);
@@ -116,7 +116,7 @@ impl RecordedRuns {
     }
 
     pub(super) fn on_output(&mut self, seq: u64, stream: u8, at: Duration, bytes: &[u8], now: Instant) {
-        // What a straggler writes after its run's end is not recorded.
+        // Output of a straggler after its run's end is not recorded.
         let Some(live) = self.live.get_mut(&seq).filter(|live| live.end.is_none()) else { return };
         if bytes.is_empty() {
             return;
@@ -142,7 +142,7 @@ impl RecordedRuns {
         live.resize(at, window);
     }
 
-    /// A person typed for a run this long after its start.
+    /// Notes that a person typed for a run this long after its start.
     pub(super) fn on_input(&mut self, input: &InputRecord, at: Duration) {
         let Some(live) = self.live.get_mut(&input.seq).filter(|live| live.end.is_none()) else { return };
         if live.is_idle() && live.keeps_end_since().is_none() {
@@ -151,7 +151,7 @@ impl RecordedRuns {
         live.answer(at, recording::input_text(input));
     }
 
-    /// The host asks how far a run is.
+    /// Takes the host's question how far a run is.
     pub(super) fn on_mark(&mut self, seq: u64, mark: u64) {
         let Some(live) = self.live.get_mut(&seq).filter(|live| live.end.is_none()) else { return };
         let has_turn = !live.is_idle() && live.keeps_end_since().is_none();
@@ -163,13 +163,14 @@ impl RecordedRuns {
         }
     }
 
-    /// Counts output that was lost with an earlier recorder. Returns whether the run is known.
+    /// Counts output that was lost with an earlier recorder. Returns true if the run is known.
     pub(super) fn on_lost(&mut self, seq: u64, bytes: u64) -> bool {
         let live = self.live.get_mut(&seq);
         live.map(|live| live.lose(bytes)).is_some()
     }
 
-    /// Has the output of these runs dealt with that has waited because some of it might have been left out.
+    /// Gives a turn to each run whose output waits because some of it might be left out, if `is_due` is true for
+    /// [`Live::keeps_end_since`].
     pub(super) fn release(&mut self, is_due: impl Fn(Instant) -> bool) {
         let Self { live, turns, waiting, flooding, .. } = self;
         flooding.retain(|&seq| {
@@ -206,7 +207,7 @@ impl RecordedRuns {
         appender.push(Unwritten::End(Box::new(record)), now);
     }
 
-    /// Deals with output that waits, one run after the other, until then.
+    /// Deals with output that waits, one run after the other, until this time.
     pub(super) fn work(&mut self, until: Instant, appender: &mut Appender) {
         while let Some((seq, has_ended)) = self.next_turn() {
             let Some(live) = self.live.get_mut(&seq) else { continue };

@@ -27,10 +27,10 @@ use crate::text::count::{self, counted};
 /// The pause before the recorder writes again to a host that does not read.
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
 
-/// Records what the host sends on `socket` until the host's end closes. Returns when all of it is written, or cannot
-/// be.
+/// Records everything that the host sends on `socket` until the host's end closes. Returns when all of it is written,
+/// or cannot be.
 ///
-/// A disk that cannot be written is reported to the host and tried again.
+/// Reports a disk that cannot be written to the host, and tries it again.
 pub fn serve(session: Session, socket: UnixStream, bounds: Bounds) {
     let mut link = HostLink::new(socket);
     let mut recorder = Recorder::new(session, bounds);
@@ -61,18 +61,18 @@ struct Recorder {
     appender: Appender,
     runs: RecordedRuns,
     repairs: Repairs,
-    /// How many runs the repairs marked as lost, until the host is told.
+    /// How many runs the repairs marked as lost, until that is reported to the host.
     repaired: Option<u64>,
     projects: ProjectsFile,
-    /// Whether the host leaves in order.
+    /// The host leaves in order.
     is_closing: bool,
     /// Bytes that came from the host.
     fed: u64,
     /// How many of them the host knows to be dealt with.
     told: u64,
-    /// Since when there is something to tell.
+    /// Since when there is something to report.
     untold_since: Option<Instant>,
-    /// Output that was lost with an earlier recorder: runs and bytes, until the host is told.
+    /// Output that was lost with an earlier recorder: runs and bytes, until that is reported to the host.
     lost: (u64, u64),
 }
 
@@ -97,7 +97,7 @@ impl Recorder {
         }
     }
 
-    /// How long there is nothing to do; `None` means until the host sends something.
+    /// How long there is nothing to do. `None` means until the host sends something.
     fn wait(&self, now: Instant, has_more: bool) -> Option<Duration> {
         if self.runs.is_at_work() {
             return Some(Duration::ZERO);
@@ -155,7 +155,7 @@ impl Recorder {
         self.runs.work(until, &mut self.appender);
     }
 
-    /// Queues what the host should know now. If this `is_last`, no acknowledgement waits for more.
+    /// Queues the reports for the host. If this `is_last`, no acknowledgement waits for more.
     fn tell(&mut self, now: Instant, is_last: bool, link: &mut HostLink) {
         self.appender.take_news().iter().for_each(|news| link.send(news));
         self.runs.reached.drain(..).for_each(|reached| link.send(&reached));

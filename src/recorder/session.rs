@@ -11,7 +11,7 @@ use crate::journal::record::timestamp;
 #[derive(Debug, Clone)]
 pub struct Session {
     pub(super) home: JournalHome,
-    /// The host's process ID.
+    /// The host's process.
     pub(super) host: u32,
     /// When the journal began, in the form of its files' names.
     pub(super) time: String,
@@ -20,11 +20,10 @@ pub struct Session {
     pub(super) resume: Option<ResumePoint>,
 }
 
-/// Where the next recorder goes on: everything before this point is known to be in the file.
+/// The point from which the next recorder goes on: every record before it is in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResumePoint {
     pub(super) name: String,
-    /// The offset in the file, bytes.
     pub(super) length: u64,
 }
 
@@ -62,7 +61,7 @@ impl Session {
         }
     }
 
-    /// The file that is being written; `None` until a recorder has named it.
+    /// The file that is being written. `None` until a recorder has named it.
     #[must_use]
     pub fn path(&self) -> Option<PathBuf> {
         self.resume.as_ref().map(|point| names::path(&self.home.path, &point.name))

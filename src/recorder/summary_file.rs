@@ -1,6 +1,6 @@
 //! The file beside a journal's file that has its summary: `2026-05-21-09:42:18.summary`.
 //!
-//! Two lines: the summary as JSON, with the checksum of the journal's last bytes that it is of, and the checksum of that
+//! Two lines: the summary as JSON, with the checksum of the last journal bytes that it covers, and the checksum of that
 //! line.
 //!
 //! Invariants: a summary that was torn, changed, or is of another content than the journal has counts as none; making one
@@ -30,19 +30,19 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 struct SummaryLine {
     v: u32,
     summary: Summary,
-    /// The checksum of the last bytes that the summary is of.
+    /// The checksum of the last bytes that the summary covers.
     end: u64,
 }
 
 /// The version of summaries that this build writes and reads.
 const VERSION: u32 = 1;
 
-/// Where the summary of this journal's file is.
+/// The path of the summary for this journal's file.
 pub(super) fn summary_path(journal: &Path) -> PathBuf {
     journal.with_extension(EXTENSION)
 }
 
-/// The summary beside a journal's file; `None` if there is none that fits the file as it is.
+/// Reads the summary beside a journal's file. `None` if there is none that fits the file as it is.
 #[must_use]
 pub fn load_summary(path: &Path, file: &File) -> Option<Summary> {
     let mut text = Vec::new();
@@ -58,7 +58,7 @@ pub fn load_summary(path: &Path, file: &File) -> Option<Summary> {
     fits.then_some(summary)
 }
 
-/// The checksum of the bytes before this offset.
+/// The checksum of the last bytes before this offset.
 fn end_of(file: &File, length: u64) -> io::Result<u64> {
     let bytes = length.min(END_BYTES);
     let mut end = vec![0; usize::try_from(bytes).expect("it is small")];
@@ -66,11 +66,11 @@ fn end_of(file: &File, length: u64) -> io::Result<u64> {
     Ok(checksum(&end))
 }
 
-/// A journal's summary that is being made.
+/// A journal's summary in the making.
 #[derive(Debug, Default)]
 pub(super) struct SummaryMaker {
     summary: Summary,
-    /// How much of the file the summary beside it is of, bytes.
+    /// How much of the file the summary beside it covers, bytes.
     stored: u64,
 }
 
@@ -81,7 +81,7 @@ impl SummaryMaker {
         Self { stored: summary.length, summary }
     }
 
-    /// Takes the whole lines of at most `bytes` more of the file, or one longer line. Returns whether that was all.
+    /// Takes the whole lines of at most `bytes` more of the file, or one longer line. Returns true if that was all.
     pub(super) fn extend(&mut self, mut file: &File, bytes: u64) -> io::Result<bool> {
         file.seek(SeekFrom::Start(self.summary.length))?;
         let until = self.summary.length.saturating_add(bytes);
@@ -102,17 +102,16 @@ impl SummaryMaker {
         Ok(false)
     }
 
-    /// Whether the summary beside the file is too far behind it.
+    /// Returns true if the summary beside the file is too far behind this one.
     pub(super) fn is_due(&self) -> bool {
         self.summary.length >= self.stored + limits::JOURNAL_SUMMARY_BYTES
     }
 
-    /// Whether the summary beside the file is of less than this one.
+    /// Returns true if the summary beside the file covers less than this one.
     pub(super) fn is_ahead(&self) -> bool {
         self.summary.length > self.stored
     }
 
-    /// Writes the summary beside the file.
     pub(super) fn store(&mut self, path: &Path, file: &File) -> io::Result<()> {
         self.stored = self.summary.length;
         let line = SummaryLine { v: VERSION, summary: self.summary.clone(), end: end_of(file, self.summary.length)? };

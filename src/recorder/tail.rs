@@ -1,4 +1,4 @@
-//! What the end of a journal says about the whole file.
+//! The facts that the end of a journal gives about the whole file.
 //!
 //! Every MiB a journal has a mark: how many runs there were so far, and which of them have not ended. So its last few
 //! MiB are enough. In a file without marks more is read, up to a bound.
@@ -17,19 +17,19 @@ use crate::journal::reader::Header;
 use crate::journal::record::{LINE_BYTES_MAX, LostRecord, MarkRecord, StartRecord, VERSION};
 use crate::limits;
 
-/// How every mark begins, with the newline before it.
+/// The beginning of every mark, with the newline before it.
 const MARK: &[u8] = b"\n{\"v\":1,\"type\":\"mark\",";
 
-/// What a journal's end says about the file.
+/// The facts that a journal's end gives about the file.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     /// The file's length, bytes.
     pub(super) length: u64,
-    /// Whether the last line is a `close`.
+    /// The last line is a `close`.
     pub(super) is_closed: bool,
-    /// Whether the last line lacks its newline.
+    /// The last line lacks its newline.
     pub(super) is_torn: bool,
-    /// How many runs the file has a record of.
+    /// How many runs have a record in the file.
     pub(super) commands: u64,
     /// The runs that began and have not ended, each with the offset of its start.
     pub(super) open: BTreeMap<u64, u64>,
@@ -91,7 +91,7 @@ impl Tail {
         }
     }
 
-    /// Whether the part that was read has a record of the run.
+    /// Returns true if the part that was read has a record of the run.
     pub(super) fn has(&self, seq: u64) -> bool {
         self.open.contains_key(&seq) || self.ended.contains(&seq)
     }
@@ -107,7 +107,7 @@ impl Tail {
     }
 }
 
-/// How many runs a journal has a record of. For a long file without marks this is an estimate from the numbers of its
+/// How many runs have a record in a journal. For a long file without marks this is an estimate from the numbers of its
 /// first and its last run.
 ///
 /// # Errors
@@ -162,7 +162,7 @@ fn ends_torn(file: &File, length: u64) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// The type and the run's number of a record; `None` for a torn line, which is not whole JSON.
+/// The type and the run's number of a record. `None` for a torn line, which is not whole JSON.
 fn kind_and_seq(line: &[u8]) -> Option<(String, u64)> {
     let header: Header = serde_json::from_slice(line).ok()?;
     (1..=VERSION).contains(&header.v).then_some((header.kind, header.seq))

@@ -26,7 +26,6 @@ const SHORT_PIECE_BYTES: usize = 256;
 /// Lines that wait for the file, bytes. Beyond it they are written at once.
 const LINES_BYTES_MAX: usize = 64 << 10;
 
-/// The recording of one run.
 #[derive(Debug)]
 pub(super) struct TimedOutput {
     seq: u64,
@@ -34,8 +33,8 @@ pub(super) struct TimedOutput {
     cap: u64,
     /// The terminal's size, until the first event is written.
     window: Option<(u16, u16)>,
-    /// Whether the output is what the caller's terminal gets. Other output is for a pipe, and a terminal would be moved to
-    /// the next row's beginning by every line feed.
+    /// The output is what the caller's terminal gets. Other output is for a pipe, and a terminal would be moved to the
+    /// next row's beginning by every line feed.
     is_verbatim: bool,
     /// Output that no event has yet.
     text: Vec<u8>,
@@ -43,7 +42,7 @@ pub(super) struct TimedOutput {
     began: Duration,
     /// When the last output came.
     last: Duration,
-    /// Whether the last byte of output was a carriage return.
+    /// The last byte of output was a carriage return.
     is_returned: bool,
     /// Bytes of output that were taken in.
     taken: u64,
@@ -73,12 +72,12 @@ impl TimedOutput {
         }
     }
 
-    /// Whether lines wait for the file.
+    /// Returns true if output waits for the file.
     pub(super) fn has_lines(&self) -> bool {
         !(self.lines.is_empty() && self.text.is_empty()) && self.failure.is_none()
     }
 
-    /// Whether no more output is recorded.
+    /// Returns true if no more output is recorded.
     pub(super) fn is_full(&self) -> bool {
         self.taken >= self.cap || self.failure.is_some()
     }
@@ -129,7 +128,8 @@ impl TimedOutput {
         self.is_returned = bytes.last().map_or(self.is_returned, |&last| last == b'\r');
     }
 
-    /// The same where a search for each line feed would take longer than a look at each byte.
+    /// [`TimedOutput::push_lines`] for output in which a search for each line feed would take longer than a look at
+    /// each byte.
     fn push_short_lines(&mut self, bytes: &[u8]) {
         let mut lines = [0; 2 * SHORT_PIECE_BYTES];
         let mut is_returned = self.is_returned;

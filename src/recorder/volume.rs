@@ -38,11 +38,11 @@ pub(super) struct Volume {
     path: PathBuf,
     name: String,
     length: u64,
-    /// Whether the file ends in the middle of a line.
+    /// The file ends in the middle of a line.
     torn: bool,
     texts: Texts,
     environments: Environments,
-    /// How many runs the file has a record of.
+    /// How many runs have a record in the file.
     commands: u64,
     /// The runs that began and have not ended, each with the offset of its start.
     open: BTreeMap<u64, u64>,
@@ -56,7 +56,7 @@ pub(super) struct Volume {
 /// Where a journal goes on whose recorder has died.
 #[derive(Debug)]
 pub(super) enum Resumed {
-    /// In the file that was asked for, with what its end says.
+    /// In the file that was asked for, with its tail.
     Here(Volume, Tail),
     /// In the file of this name. The end of the file that was asked for says so, and the rest.
     Next(String, Tail),
@@ -153,7 +153,7 @@ impl Volume {
         }
     }
 
-    /// Removes the file, which is useless.
+    /// Removes the useless file.
     pub(super) fn discard(&self, home: &JournalHome) {
         if let Ok(directory) = home.open() {
             let _ = fs::remove_file(names::path(&directory.path(), &self.name));
@@ -177,8 +177,8 @@ impl Volume {
         self.base = self.length;
     }
 
-    /// Whether a record of this size would make the file longer than `bytes_max`. New records always get half of that,
-    /// however much room the starts of the runs under way took.
+    /// Returns true if a record of this size would make the file longer than `bytes_max`. New records always get half
+    /// of that, however much room the starts of the runs under way took.
     pub(super) fn is_full_for(&self, bytes: usize, bytes_max: u64) -> bool {
         self.length + bytes as u64 > bytes_max.max(self.base + bytes_max / 2)
     }
@@ -225,7 +225,6 @@ impl Volume {
         lines
     }
 
-    /// Writes a start's lines.
     pub(super) fn write_start(&mut self, seq: u64, lines: &[Vec<u8>]) -> io::Result<()> {
         let at = self.write_all(lines)?;
         self.commands += u64::from(self.open.insert(seq, at).is_none());
@@ -233,7 +232,6 @@ impl Volume {
         Ok(())
     }
 
-    /// Writes an end's lines.
     pub(super) fn write_end(&mut self, seq: u64, lines: &[Vec<u8>]) -> io::Result<()> {
         self.write_all(lines)?;
         self.commands += u64::from(self.open.remove(&seq).is_none());
@@ -241,17 +239,16 @@ impl Volume {
         Ok(())
     }
 
-    /// Writes how many records were given up.
     pub(super) fn write_dropped(&mut self, count: u64) -> io::Result<()> {
         self.write(&line("dropped", &DroppedRecord { count, time: timestamp(SystemTime::now()) })).map(drop)
     }
 
-    /// Writes down that a person typed for a run.
+    /// Writes that a person typed for a run.
     pub(super) fn write_input(&mut self, input: &InputRecord) -> io::Result<()> {
         self.write(&line("input", input)).map(drop)
     }
 
-    /// Writes down that commands ran without a host.
+    /// Writes that commands ran without a host.
     pub(super) fn write_unseen(&mut self, unseen: &UnseenRecord) -> io::Result<()> {
         self.write(&line("unseen", unseen)).map(drop)
     }
@@ -266,7 +263,6 @@ impl Volume {
         Ok(())
     }
 
-    /// Syncs the file to the disk.
     pub(super) fn sync(&self) {
         // A disk that cannot sync will refuse the next write, and that is reported.
         let _ = self.file.sync_data();
@@ -328,7 +324,8 @@ impl Volume {
     }
 }
 
-/// Locks the file, which a dying recorder may hold for another moment. Returns whether that worked or locks do not.
+/// Locks the file, which a dying recorder may hold for another moment. Returns true if that worked, or if locks do not
+/// work there.
 #[expect(clippy::disallowed_methods, reason = "the recorder may wait for its disk")]
 fn lock(file: &File) -> bool {
     let patience = Instant::now() + LOCK_WAIT;

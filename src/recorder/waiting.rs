@@ -1,4 +1,4 @@
-//! What a run wrote and the recorder has not dealt with.
+//! A run's output that the recorder has not dealt with.
 //!
 //! A raw file has the beginning and the end of an output. Once it has the beginning, what comes next waits here for a
 //! moment ([`WaitingOutput::keep_end`]). Of a flood, what is then pushed out by as much as the file has room for is counted
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::timed_output::GRAIN;
 use crate::limits;
 
-/// What waits its turn.
+/// One thing that waits for its turn.
 #[derive(Debug)]
 pub(super) enum Waiting {
     Output {
@@ -29,7 +29,7 @@ pub(super) enum Waiting {
     Mark(u64),
 }
 
-/// What may be the end of an output.
+/// The bounds of what may be the end of an output.
 #[derive(Debug)]
 struct End {
     /// How much is kept, bytes.
@@ -38,19 +38,18 @@ struct End {
     since: Instant,
 }
 
-/// The queue of one run.
 #[derive(Debug, Default)]
 pub(super) struct WaitingOutput {
     queue: VecDeque<Waiting>,
-    /// How much was left out before what waits, bytes.
+    /// How much was left out before the queue, bytes.
     left_out: u64,
-    /// How much waits, bytes.
+    /// How much output is in the queue, bytes.
     bytes: usize,
     end: Option<End>,
 }
 
 impl WaitingOutput {
-    /// Adds output of this time, in pieces of this size.
+    /// Queues output of this time, in pieces of this size.
     pub(super) fn push(&mut self, stream: u8, at: Duration, bytes: &[u8], piece: usize, now: Instant) {
         for bytes in bytes.chunks(piece) {
             match self.queue.back_mut() {
@@ -76,7 +75,7 @@ impl WaitingOutput {
         }
     }
 
-    /// Adds the terminal's new size of this time.
+    /// Queues the terminal's new size at this time.
     pub(super) fn push_size(&mut self, at: Duration, window: (u16, u16)) {
         match self.queue.back_mut() {
             Some(Waiting::Size(same_at, same)) => (*same_at, *same) = (at, window),
@@ -84,12 +83,11 @@ impl WaitingOutput {
         }
     }
 
-    /// Adds what the recording says of an answer.
+    /// Queues the recording's text about an answer.
     pub(super) fn push_input(&mut self, at: Duration, text: String) {
         self.queue.push_back(Waiting::Input(at, text));
     }
 
-    /// Adds a question of the host's.
     pub(super) fn push_mark(&mut self, mark: u64) {
         self.queue.push_back(Waiting::Mark(mark));
     }
@@ -98,7 +96,7 @@ impl WaitingOutput {
         self.queue.is_empty()
     }
 
-    /// From now on output may be left out. A raw file has room for `cap` bytes of the end.
+    /// Allows from now on that output is left out. A raw file has room for `cap` bytes of the end.
     pub(super) fn keep_end(&mut self, cap: u64, now: Instant) {
         let room = usize::try_from(cap).unwrap_or(usize::MAX).saturating_add(2 * limits::END_CONTEXT_BYTES);
         self.end = Some(End { room, since: now });
@@ -109,17 +107,16 @@ impl WaitingOutput {
         self.end.as_ref().map(|end| end.since)
     }
 
-    /// From now on nothing is left out. Returns how much waits, bytes.
+    /// Leaves out nothing from now on. Returns how much output waits, bytes; 0 if nothing might be left out before.
     pub(super) fn release_end(&mut self) -> usize {
         self.end.take().map_or(0, |_| self.bytes)
     }
 
-    /// How much was left out before what comes next, bytes. It is told once.
+    /// Takes the number of bytes that were left out before what comes next.
     pub(super) fn take_left_out(&mut self) -> u64 {
         std::mem::take(&mut self.left_out)
     }
 
-    /// Takes the oldest.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         let oldest = self.queue.pop_front();
         if let Some(Waiting::Output { bytes, .. }) = &oldest {
@@ -128,7 +125,7 @@ impl WaitingOutput {
         oldest
     }
 
-    /// How much of what follows a gap only tells how to read what comes then, bytes: so much that a raw file has room for
+    /// How much of the output after a gap is only context for what follows, bytes: so much that a raw file has room for
     /// the rest. `taken` bytes of what follows were taken just now.
     pub(super) fn context(&self, taken: usize, cap: u64) -> usize {
         let room = usize::try_from(cap).unwrap_or(usize::MAX);

@@ -47,32 +47,29 @@ struct Unshown {
     last: u64,
 }
 
-/// A run whose output is only counted for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flood {
-    /// The run.
     pub job: JobId,
-    /// What it wrote that is not on the console.
+    /// Its output that is not on the console.
     pub unshown: Gap,
 }
 
-/// What a status line says of the console.
+/// Facts about the console for a status line.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Overview {
     /// The run whose block grows, see [`Console::shown`].
     pub shown: Option<JobId>,
-    /// The runs of which nothing is shown for now, because they write more than anybody could read.
+    /// The runs whose output is only counted for now, because they write more than anybody could read.
     pub floods: Vec<Flood>,
 }
 
-/// The console.
 #[derive(Debug)]
 pub struct Console {
     face: Face,
     view: View,
     /// Oldest first.
     blocks: VecDeque<CommandBlock>,
-    /// The command that has the floor, and since when.
+    /// The command that has the floor, and when it got it.
     floor: Option<(JobId, Instant)>,
     /// The command whose block is the last one, and when that was last shown.
     shown_last: Option<(JobId, Instant)>,
@@ -85,12 +82,11 @@ pub struct Console {
     day: Option<Date>,
     /// When there may be something to show although no command writes.
     wakes: Option<Instant>,
-    /// Whether the last pump left room for more. Otherwise the console waits for the terminal, and has no deadline.
+    /// The last pump left room for more. Otherwise the console waits for the terminal, and has no deadline.
     has_room: bool,
 }
 
 impl Console {
-    /// An empty console.
     #[must_use]
     pub fn new(kind: ConsoleKind, view: View) -> Self {
         Self {
@@ -108,14 +104,14 @@ impl Console {
         }
     }
 
-    /// The same with these colours of its own. Those of the commands stay.
+    /// Sets the console's own colours. Those of the commands stay.
     #[must_use]
     pub fn with_colours(mut self, colours: Colours) -> Self {
         self.face.colours = colours;
         self
     }
 
-    /// The same beside a keyboard, whose keys its rows may name.
+    /// Sets whether a keyboard is there, whose keys the rows may name.
     #[must_use]
     pub fn with_keys(mut self, has_keys: bool) -> Self {
         self.face.has_keys = has_keys;
@@ -136,7 +132,7 @@ impl Console {
         self.face.remark(Ink::Dim, line, out);
     }
 
-    /// Shows an empty line, as [`Console::say`] a line.
+    /// Shows an empty line, as [`Console::say`] shows a line.
     pub fn end_paragraph(&mut self, out: &mut Vec<u8>) {
         self.end_row(out);
         out.push(b'\n');
@@ -148,7 +144,7 @@ impl Console {
         }
     }
 
-    /// Puts right what saving and restoring the cursor does to it, as for the status line.
+    /// Restores the pending-wrap state, which saving and restoring the cursor (for the status line) loses.
     pub fn mend_cursor(&self, out: &mut Vec<u8>) {
         if let Some(at) = self.floor_index() {
             self.blocks[at].filter.mend_cursor(out);
@@ -173,7 +169,7 @@ impl Console {
         self.blocks.push_back(CommandBlock::new(self.face, self.view, cursor, heading));
     }
 
-    /// Begins the block of the only command of this console, which is followed. It has written this part of a line.
+    /// Begins the block of this console's only command, and follows it. The command has written this part of a line.
     pub fn begin_only(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading, last_line: &[u8]) {
         self.begin(engine, cursor, heading);
         self.follow(Some(cursor.job));
@@ -205,14 +201,14 @@ impl Console {
         self.floor.map(|(job, _)| job)
     }
 
-    /// What a status line says of the console.
+    /// Facts about the console for a status line.
     #[must_use]
     pub fn overview(&self) -> Overview {
         let floods = self.blocks.iter().filter_map(|block| Some(Flood { job: block.job, unshown: block.flood()? }));
         Overview { shown: self.shown(), floods: floods.collect() }
     }
 
-    /// Takes what the commands wrote, and appends what there is to show until `out` has `bytes_max` bytes or somewhat
+    /// Takes the commands' output, and appends what there is to show until `out` has `bytes_max` bytes or somewhat
     /// more: a command's turn is not cut short.
     pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, bytes_max: usize, now: Instant) {
         self.blocks.iter_mut().for_each(|block| block.take(engine, now));
@@ -234,7 +230,7 @@ impl Console {
         }
     }
 
-    /// Shows what the command with the floor has written, or passes the floor on. Returns whether there may be more.
+    /// Shows new output of the command with the floor, or passes the floor on. Returns true if there may be more.
     fn show_next(&mut self, out: &mut Vec<u8>, now: Instant) -> bool {
         let holder = self.floor_index().map(|at| &mut self.blocks[at]);
         if let Some(block) = holder {
@@ -322,7 +318,7 @@ impl Console {
         self.forget(job, now);
     }
 
-    /// Forgets a command of which everything was shown.
+    /// Forgets a command that was shown to its end.
     fn forget(&mut self, job: JobId, now: Instant) {
         self.blocks.retain(|block| block.job != job);
         self.floor = None;
@@ -370,13 +366,13 @@ impl Console {
         self.blocks.iter().map(|block| (block.job, &block.heading))
     }
 
-    /// Whether everything that began was shown to its end.
+    /// Returns true if every command that began was shown to its end.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Reads no log any more, so that none is kept for this console.
+    /// Stops reading all logs, so that none is kept for this console.
     pub fn abandon(&mut self, engine: &mut Engine) {
         self.blocks.drain(..).for_each(|block| block.give_up(engine));
         self.floor = None;

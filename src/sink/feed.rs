@@ -47,7 +47,7 @@ pub struct Feed {
     is_leaving: bool,
     /// The frames of answers and of commands without a host that the file may lack.
     asides: Asides,
-    /// Records that were given up and that the human has not been told about.
+    /// Records that were given up and not yet reported to the human.
     given_up: u64,
     /// The text of the file of project sessions, if that has changed since the host's start.
     projects: Vec<u8>,
@@ -55,9 +55,9 @@ pub struct Feed {
     uncounted: u64,
     /// The job that had the last turn.
     turn: Option<JobId>,
-    /// Since when output waits for more of it.
+    /// When output began to wait for more of it.
     held_since: Option<Instant>,
-    /// Whether a record is queued. Records never wait: the recorder writes them even if this host dies.
+    /// A record is queued. Records never wait: the recorder writes them even if this host dies.
     has_record: bool,
 }
 
@@ -105,7 +105,7 @@ impl Feed {
         self.runs.insert(cursor.job, Held::new(cursor, frames));
     }
 
-    /// Has the recorder write the project sessions, also the next one if this one dies before.
+    /// Sends the project sessions to the recorder, and to the next one if this one dies.
     pub fn keep_projects(&mut self, text: Vec<u8>, out: &mut Vec<u8>, now: Instant) {
         self.has_record |= self.send(out, now, |out| frame::encode_projects(&text, out));
         self.projects = text;
@@ -127,13 +127,13 @@ impl Feed {
         });
     }
 
-    /// Whether the end of every command is queued.
+    /// Returns true if the end of every command is queued.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.runs.values().all(|held| held.cursor.is_none())
     }
 
-    /// Takes in what the recorder has done. Returns whether it made progress, so that there may be room for more.
+    /// Takes in the recorder's report. Returns true if it made progress, so that there may be room for more.
     pub fn on_done(&mut self, engine: &mut Engine, done: &Done, now: Instant) -> bool {
         for seq in &done.ends {
             if let Some(held) = self.runs.remove(&JobId(*seq)) {
@@ -158,7 +158,7 @@ impl Feed {
         self.pace.on_full(now);
     }
 
-    /// Queues for a new recorder what the file may lack.
+    /// Queues for a new recorder everything that the file may lack.
     pub fn replay(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
         self.is_down = false;
         self.set_stalled(engine, false);
@@ -185,7 +185,7 @@ impl Feed {
         self.pace.deadline(self.is_stalled, self.is_down)
     }
 
-    /// Whether the queued frames, `pending` bytes, must be sent now. Otherwise [`Feed::send_at`] says when.
+    /// Returns true if the queued frames, `pending` bytes, must be sent now. Otherwise [`Feed::send_at`] says when.
     pub fn is_due(&mut self, pending: usize, now: Instant) -> bool {
         let since = *self.held_since.get_or_insert(now);
         let is_due =
@@ -203,7 +203,7 @@ impl Feed {
         self.held_since.map(|since| since + limits::RECORDER_DELAY)
     }
 
-    /// Notes that time has passed. Returns whether jobs' logs may have room because of that.
+    /// Notes that time has passed. Returns true if jobs' logs may have room because of that.
     pub fn tick(&mut self, engine: &mut Engine, now: Instant) -> bool {
         self.pace.tick(self.is_stalled, self.is_down, now);
         let is_due = !self.is_stalled && self.pace.is_stalled(now);
@@ -213,18 +213,18 @@ impl Feed {
         is_due
     }
 
-    /// Whether the recorder has made no progress for so long that it never will.
+    /// Returns true if the recorder has made no progress for so long that it never will.
     #[must_use]
     pub fn is_stuck(&self, now: Instant) -> bool {
         !self.is_down && self.pace.is_stuck(now)
     }
 
-    /// Returns, once, that the recorder is behind or has caught up.
+    /// Reports, once each, that the recorder is behind or has caught up.
     pub fn take_notice(&mut self, now: Instant) -> Option<String> {
         self.pace.take_notice(now)
     }
 
-    /// Whether output is skipped because the recorder makes no progress.
+    /// Returns true if output is skipped because the recorder makes no progress.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.is_stalled
@@ -239,8 +239,7 @@ impl Feed {
         }
     }
 
-    /// Encodes new entries of all jobs' logs, as far as there is room, one job after the other, so that none takes
-    /// all of it.
+    /// Encodes new entries of all jobs' logs up to the limit, one job after the other, so that none takes all the room.
     pub fn pump_all(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
         let after = self.turn.map_or(Bound::Unbounded, Bound::Excluded);
         let mut jobs: Vec<JobId> = self.runs.range((after, Bound::Unbounded)).map(|(&job, _)| job).collect();
@@ -258,8 +257,8 @@ impl Feed {
         }
     }
 
-    /// At the host's end: encodes what there is until too much is on its way, then skips output, so that the ends count
-    /// what is left out.
+    /// At the host's end: encodes all that is new until too much is on its way, then skips output, so that the ends
+    /// count what is left out.
     pub fn finish(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
         self.is_leaving = true;
         self.pump_all(engine, out, now);
@@ -267,13 +266,13 @@ impl Feed {
         self.pump_all(engine, out, now);
     }
 
-    /// Encodes new entries of this job's log, as far as there is room. While the recorder is stalled, output is
-    /// skipped, so that the job is not held back.
+    /// Encodes new entries of this job's log up to the limit. While the recorder is stalled, output is skipped, so that
+    /// the job is not held back.
     pub fn pump(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, now: Instant) {
         while self.step(engine, job, out, now) {}
     }
 
-    /// Encodes one entry. Returns whether there may be another.
+    /// Encodes one entry. Returns true if there may be another.
     fn step(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, now: Instant) -> bool {
         let Some(held) = self.runs.get_mut(&job) else { return false };
         let Some(cursor) = held.cursor else { return false };
@@ -335,7 +334,7 @@ impl Feed {
         true
     }
 
-    /// Commands ran without a host.
+    /// Queues the record of commands that ran without a host.
     pub fn on_unseen(&mut self, unseen: &UnseenRecord, out: &mut Vec<u8>, now: Instant) {
         self.send_aside(out, now, |out| frame::encode_unseen(unseen, out));
     }

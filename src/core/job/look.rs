@@ -10,7 +10,6 @@ use crate::limits;
 /// The times at which a guard looks through the tree of its command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LookSchedule {
-    /// The next look.
     pub(super) at: Instant,
     /// The interval after it.
     every: Duration,
@@ -26,7 +25,6 @@ impl LookSchedule {
         Self { at: now + after, every: after, after, latest: now + limits::LOOK_EVERY_MAX }
     }
 
-    /// The command has written.
     pub(super) fn put_off(&mut self, now: Instant) {
         self.at = self.latest.min(now + self.after);
         self.every = self.after;

@@ -2,7 +2,7 @@
 
 use rexec_sh::protocol::process::Signal;
 
-/// What the host orders a guard to do. Only guards send signals to commands.
+/// An order of the host to a guard. Only guards send signals to commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Deliver this signal to the shell's process group.

@@ -18,7 +18,6 @@ use crate::core::entry::{Entry, Prompt, TerminalWish, Typed};
 use crate::core::log::Log;
 use crate::limits;
 
-/// How far the command's prompt has got.
 #[derive(Debug, Default)]
 enum Asking {
     #[default]
@@ -28,26 +27,25 @@ enum Asking {
     Answered,
 }
 
-/// What a job knows of its prompts.
+/// The state of a job's prompts.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
-    /// The caller was told that its command got end of file. That happens once.
+    /// The log has said that the command got end of file. That happens once.
     has_told_end: bool,
-    /// What asked last reads keys, see [`TerminalWish::Keys`].
+    /// The program that asked last reads keys, see [`TerminalWish::Keys`].
     reads_keys: bool,
     /// The terminal is given up when nobody answers.
     is_given_up: bool,
     /// Stops for terminal input since the last [`Order::HangUp`].
     stops: u32,
     asking: Asking,
-    /// The end of the output.
     tail: Vec<u8>,
-    /// The same when the command began to wait for the answer that has no end yet. Others may write meanwhile.
+    /// The end of the output when the command began to wait for the answer that has no end yet. Others may write
+    /// meanwhile.
     asked: Vec<u8>,
 }
 
 impl Prompts {
-    /// The command wrote this.
     pub(super) fn on_output(&mut self, bytes: &[u8]) {
         let newest = &bytes[bytes.len().saturating_sub(limits::PROMPT_BYTES)..];
         let surplus = (self.tail.len() + newest.len()).saturating_sub(limits::PROMPT_BYTES);
@@ -67,7 +65,7 @@ impl Prompts {
         if self.is_answered() {
             return Some(Order::GiveForeground);
         }
-        // What asks again has had its time.
+        // A program that asks again has had its time.
         let wait = wait.filter(|_| !(self.is_given_up && self.has_told_end));
         let Some(wait) = wait else { return Some(self.end_input(program, log)) };
         self.asked.clone_from(&self.tail);
@@ -105,7 +103,7 @@ impl Prompts {
         lines.rev().find(|line| !line.trim_ascii().is_empty()).unwrap_or_default().into()
     }
 
-    /// A person begins to answer, or watches and may type. Also what does not ask yet can be answered.
+    /// A person begins to answer, or watches and may type. Input may also be sent before a program asks.
     pub(super) fn answer(&mut self) -> Order {
         if self.waiting().is_none() {
             self.asked.clone_from(&self.tail);
@@ -116,7 +114,6 @@ impl Prompts {
         Order::GiveForeground
     }
 
-    /// The person leaves.
     pub(super) fn leave(&mut self) -> Option<Order> {
         let is_answered = self.is_answered();
         if is_answered {
@@ -125,25 +122,22 @@ impl Prompts {
         is_answered.then_some(Order::TakeForeground)
     }
 
-    /// Nobody asks any more.
     pub(super) fn forget(&mut self) {
         self.asking = Asking::Nobody;
     }
 
-    /// The program that waited is gone.
     pub(super) fn on_asker_gone(&mut self) {
         if self.waiting().is_some() {
             self.forget();
         }
     }
 
-    /// Time has passed.
+    /// Ends the wait for an answer whose time is over.
     pub(super) fn tick(&mut self, now: Instant, log: &mut Log) -> Option<Order> {
         let program = self.waiting().filter(|waiting| now >= waiting.until)?.program.clone();
         Some(self.end_input(program, log))
     }
 
-    /// The program that waits for an answer.
     pub(super) fn waiting(&self) -> Option<&Prompt> {
         match &self.asking {
             Asking::Waits(waiting) => Some(waiting),
@@ -151,7 +145,6 @@ impl Prompts {
         }
     }
 
-    /// Whether somebody answers.
     pub(super) fn is_answered(&self) -> bool {
         matches!(self.asking, Asking::Answered)
     }
@@ -182,7 +175,7 @@ impl Job {
         self.prompts.on_read(program, wait, now, &mut self.log)
     }
 
-    /// Has the terminal given up when nobody answers at it.
+    /// Gives the terminal up when nobody answers at it.
     pub fn give_up_unanswered(&mut self) {
         self.prompts.is_given_up = true;
     }
@@ -192,7 +185,7 @@ impl Job {
         self.prompts.on_asker_gone();
     }
 
-    /// Gives the terminal's foreground to the command, for a person who answers its prompt or attends to it. `None` when
+    /// Gives the terminal's foreground to the command, for a person who answers its prompt or attends to it. `None` if
     /// its shell does not run.
     #[must_use]
     pub fn answer(&mut self) -> Option<Order> {
@@ -204,20 +197,18 @@ impl Job {
         self.prompts.asked.clear();
     }
 
-    /// A person typed this much.
     pub fn on_answered(&mut self, typed: Typed) {
         if self.state != JobState::Closed {
             self.log.push(Entry::Answered(typed));
         }
     }
 
-    /// The person who answers leaves.
     #[must_use]
     pub fn leave(&mut self) -> Option<Order> {
         self.prompts.leave().filter(|_| self.guard)
     }
 
-    /// The last line that it has written something in, from its beginning, with what follows: the words of a prompt.
+    /// The last line of its output that is not blank, from its beginning, with what follows: the words of a prompt.
     #[must_use]
     pub fn last_line(&self) -> &[u8] {
         let tail = &self.prompts.tail;
@@ -226,13 +217,12 @@ impl Job {
         &tail[start..]
     }
 
-    /// The ends of what it had written when it began to wait for the answer that a person types, and of what it has by now.
+    /// The end of its output when it began to wait for the answer that a person types, and the end of its output now.
     #[must_use]
     pub fn asked(&self) -> [&[u8]; 2] {
         [&self.prompts.asked, &self.prompts.tail]
     }
 
-    /// The program of it that waits for a person's answer.
     #[must_use]
     pub fn waiting(&self) -> Option<&Prompt> {
         self.prompts.waiting()

@@ -10,7 +10,7 @@ use super::fields::is_default;
 pub struct CloseRecord {
     /// When the file was closed: see [`super::timestamp`].
     pub time: String,
-    /// How many runs the file has a record of.
+    /// How many runs have a record in the file.
     #[serde(skip_serializing_if = "is_default")]
     pub commands: Option<u64>,
     /// The name of the journal in which the host goes on.

@@ -9,7 +9,6 @@ use super::fields::RecordFields;
 use super::start::StartRecord;
 use super::{LINE_BYTES_MAX, line};
 
-/// A run from its start to its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndRecord {
     /// The fields that the run's `start` has, too.
@@ -26,7 +25,7 @@ pub struct RunEnd {
     pub seq: u64,
     /// The exit code that the caller got.
     pub exit: u8,
-    /// The number of the signal that ended the command.
+    /// The signal that ended the command.
     pub signal: Option<u8>,
     /// From the command's start to its end, milliseconds.
     pub duration_ms: u64,
@@ -34,8 +33,8 @@ pub struct RunEnd {
     pub queued_ms: u64,
     /// Raw bytes of all streams, also of output that never reached the recorder.
     pub bytes: u64,
-    /// How much of them its caller got, behind all filters. `None` if that was not known yet when the record was made: its
-    /// caller is slow to read, or is not a shim.
+    /// How much of them its caller got, after all filters. `None` if that was not known yet when the record was made:
+    /// its caller is slow to read, or is not a shim.
     pub received: Option<u64>,
     /// How many secrets were masked for its caller.
     pub hidden: u64,
@@ -43,9 +42,9 @@ pub struct RunEnd {
     pub error: Option<String>,
     /// Processes that outlived the shell, the first few of them.
     pub left: Vec<Straggler>,
-    /// How many processes outlived the shell.
+    /// How many processes outlived the shell in all.
     pub left_count: u32,
-    /// Process IDs that SIGKILL did not end.
+    /// Processes that SIGKILL did not end.
     pub unkillable: Vec<i32>,
     /// How many answers of people it got: see [`super::InputRecord`].
     pub answers: u32,
@@ -57,13 +56,10 @@ pub struct RunEnd {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PortHolder {
-    /// The TCP port.
     pub port: u16,
-    /// The run's number.
     pub seq: u64,
 }
 
-/// A process that outlived the run's shell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Straggler {
@@ -75,7 +71,7 @@ pub struct Straggler {
     pub ports: Vec<u16>,
 }
 
-/// What the journal keeps of a run's output.
+/// The part of a run's output that the journal keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct RecordedOutput {
@@ -115,8 +111,6 @@ pub struct RecordedOutput {
 }
 
 impl EndRecord {
-    /// Reads the record from its line.
-    ///
     /// # Errors
     /// If the line is not a JSON object, or if a field has another type.
     pub fn parse(line: &[u8]) -> serde_json::Result<EndRecord> {
@@ -128,7 +122,7 @@ impl EndRecord {
         })
     }
 
-    /// The record's line. An output that would make the line too long is left out rather than the record.
+    /// The record's line, without the output if that would make the line too long.
     #[must_use]
     pub fn line(&self) -> Vec<u8> {
         let line = line("end", self);

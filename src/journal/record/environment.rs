@@ -12,9 +12,9 @@ use super::fields::is_default;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeptEnvironment {
-    /// Those whose values may be written down.
+    /// The variables whose values may be written down.
     pub set: BTreeMap<String, String>,
-    /// The names of the others: their values are secret, or too long, or not UTF-8.
+    /// The names of the others, whose values are secret, too long or not UTF-8.
     pub left_out: BTreeSet<String>,
 }
 
@@ -22,7 +22,7 @@ pub struct KeptEnvironment {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EnvironmentRecord {
-    /// The environment's number, unique within its file.
+    /// Unique within its file.
     pub id: u64,
     #[serde(flatten)]
     pub environment: KeptEnvironment,
@@ -32,12 +32,12 @@ pub struct EnvironmentRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EnvironmentRef {
-    /// The record's number.
+    /// The number of the [`EnvironmentRecord`].
     pub id: u64,
     /// Variables that the record lacks, or has with other values.
     #[serde(skip_serializing_if = "is_default")]
     pub set: BTreeMap<String, String>,
-    /// Names that the record has and the run has not.
+    /// Names that the record has and the run lacks.
     #[serde(skip_serializing_if = "is_default")]
     pub unset: BTreeSet<String>,
     /// Names that are left out here and not in the record.
@@ -50,12 +50,12 @@ impl KeptEnvironment {
         self.set.contains_key(name) || self.left_out.contains(name)
     }
 
-    /// About how long it is in JSON, bytes.
+    /// Its approximate length in JSON, bytes.
     pub(super) fn weight(&self) -> usize {
         weight(&self.set) + self.left_out.iter().map(|name| name.len() + 3).sum::<usize>()
     }
 
-    /// Says what differs from the environment of the record `id`.
+    /// The difference from the environment of the record `id`.
     pub(super) fn refer(&self, id: u64, base: &KeptEnvironment) -> EnvironmentRef {
         let differs = |(name, value): &(&String, &String)| base.set.get(*name) != Some(value);
         let names = base.set.keys().chain(&base.left_out);
@@ -69,7 +69,7 @@ impl KeptEnvironment {
 }
 
 impl EnvironmentRef {
-    /// About how long it is in JSON, bytes.
+    /// Its approximate length in JSON, bytes.
     pub(super) fn weight(&self) -> usize {
         weight(&self.set) + self.unset.iter().chain(&self.left_out).map(|name| name.len() + 3).sum::<usize>()
     }

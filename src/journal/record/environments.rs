@@ -16,22 +16,22 @@ use crate::limits;
 #[derive(Debug)]
 pub struct Environments {
     next_id: u64,
-    /// The newest ones, each with its number.
+    /// The newest ones.
     known: VecDeque<(u64, Rc<KeptEnvironment>)>,
-    /// How much the records took so far, bytes.
+    /// The length of the records so far, bytes.
     written: usize,
 }
 
 impl Environments {
-    /// Begins without any. `length` is how much of the file another recorder has written, bytes; numbers above it are
-    /// free, because each record took more than one byte.
+    /// Begins without any. Another recorder has written the file's first `length` bytes; numbers above it are free,
+    /// because each record took more than one byte.
     #[must_use]
     pub fn new(length: u64) -> Environments {
         Environments { next_id: length + 1, known: VecDeque::new(), written: 0 }
     }
 
     /// The start with a reference to its environment. Appends the line that must stand before it, if there is one. A
-    /// file that has enough of environments gets no further ones: then the start has no reference.
+    /// file with enough environments gets no more of them: then the start has no reference.
     pub fn refer<'a>(&mut self, start: Cow<'a, StartRecord>, lines: &mut Vec<Vec<u8>>) -> Cow<'a, StartRecord> {
         let Some(environment) = start.environment.clone() else { return start };
         let Some(reference) = self.find_or_write(&environment, lines) else { return start };

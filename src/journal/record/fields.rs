@@ -12,7 +12,7 @@ impl<M: SerializeMap> RecordFields<M> {
         self.0.serialize_entry(name, value)
     }
 
-    /// Leaves out a field that says nothing.
+    /// Omits a field that says nothing.
     pub(super) fn put_set<T: Serialize + Default + PartialEq>(
         &mut self,
         name: &str,
@@ -22,7 +22,7 @@ impl<M: SerializeMap> RecordFields<M> {
     }
 }
 
-/// Whether a field says nothing.
+/// Returns true if the field says nothing.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

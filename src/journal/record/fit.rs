@@ -30,7 +30,7 @@ impl StartRecord {
         [time, whoami, shell, agent_version, session, call, why]
     }
 
-    /// The record with every field cut to its bound; `None` if all of them fit.
+    /// The record with every field cut to its bound. `None` if all of them fit.
     pub(crate) fn fitted(&self) -> Option<StartRecord> {
         let fits = json_len(&self.command) <= COMMAND_BYTES_MAX
             && self.exec.iter().map(|argument| json_len(argument) + 3).sum::<usize>() <= EXEC_BYTES_MAX
@@ -66,7 +66,7 @@ impl StartRecord {
 }
 
 impl RunEnd {
-    /// The end with every field cut to its bound; `None` if all of them fit.
+    /// The end with every field cut to its bound. `None` if all of them fit.
     pub(crate) fn fitted(&self) -> Option<RunEnd> {
         let fits = self.left.len() <= LEFT_MAX
             && self.unkillable.len() <= LEFT_MAX

@@ -11,7 +11,7 @@ pub struct InputRecord {
     pub seq: u64,
     /// The answer's length, its end included.
     pub bytes: u64,
-    /// Whether the terminal did not show it, as for a password.
+    /// The terminal did not show it, as for a password.
     #[serde(skip_serializing_if = "is_default")]
     pub hidden: bool,
     /// Where it was typed: `console`, `send` or `attach`. Older records do not say it.

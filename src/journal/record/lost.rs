@@ -10,7 +10,7 @@ use super::start::StartRecord;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct LostRecord {
-    /// What the start said. The line has only what tells the run from others; the start itself stands before it.
+    /// The start. The line has only the fields that tell the run from others; the start's own record stands before it.
     pub start: StartRecord,
 }
 

@@ -4,19 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use super::fields::is_default;
 
-/// The first line of a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenRecord {
     /// When the file was begun: see [`super::timestamp`].
     pub time: String,
-    /// The host's process ID.
     pub pid: u32,
     /// When that process began, in clock ticks since boot (`starttime` in proc_pid_stat(5)): the kernel may have given
     /// its ID to another process since.
     #[serde(skip_serializing_if = "is_default")]
     pub started: Option<u64>,
-    /// The host's version.
     pub version: String,
     /// The name of the journal that this one continues.
     #[serde(skip_serializing_if = "is_default")]

@@ -11,7 +11,7 @@ use super::text_ref::TextRef;
 use crate::text::agent_name::agent_name;
 use crate::text::encode::base64;
 
-/// What is known about a run when it begins.
+/// A run as it is known at its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StartRecord {
@@ -19,23 +19,20 @@ pub struct StartRecord {
     pub seq: u64,
     /// When the run began: see [`super::timestamp`].
     pub time: String,
-    /// The caller's name.
     pub whoami: String,
-    /// The working directory.
     pub dir: String,
     /// The variables that the caller set on purpose, never the values of an inherited environment.
     pub envs: BTreeMap<String, String>,
     /// The whole argument vector as the caller passed it.
     pub exec: Vec<String>,
-    /// What a person would say was run: the command without the agent's wrapper.
+    /// The command without the agent's wrapper, as a person would name it.
     pub command: String,
-    /// What it is for, in its caller's words.
+    /// Its purpose, in its caller's words.
     #[serde(skip_serializing_if = "is_default")]
     pub why: String,
-    /// The name of the service that it is.
+    /// The service's name, if it is one.
     #[serde(skip_serializing_if = "is_default")]
     pub name: String,
-    /// The shell that runs it.
     pub shell: String,
     /// The bytes of `exec` in base64, if they are not UTF-8.
     #[serde(skip_serializing_if = "is_default")]
@@ -43,13 +40,13 @@ pub struct StartRecord {
     /// The bytes of `dir` in base64, if they are not UTF-8.
     #[serde(skip_serializing_if = "is_default")]
     pub dir_b64: Option<String>,
-    /// The agent's program by its short name, if its variables or its process tell.
+    /// The short name of the agent's program, if its variables or its process show it.
     #[serde(skip_serializing_if = "is_default")]
     pub agent: String,
-    /// Its version.
+    /// The version of that program.
     #[serde(skip_serializing_if = "is_default")]
     pub agent_version: String,
-    /// Its session, as it names that itself.
+    /// The agent's session, as the agent names it.
     #[serde(skip_serializing_if = "is_default")]
     pub session: String,
     /// Which of the sessions of callers with this name it is, from 2. It is 0 for the first one.
@@ -61,16 +58,16 @@ pub struct StartRecord {
     /// `subagent` or `hook`, if it is not the agent itself that calls.
     #[serde(skip_serializing_if = "is_default")]
     pub role: String,
-    /// Whether `command` lacks an agent's wrapper that `exec` has.
+    /// `command` lacks an agent's wrapper that `exec` has.
     #[serde(skip_serializing_if = "is_default")]
     pub unwrapped: bool,
-    /// Whether this is one of the runs with which an agent learns about the shell at its own start.
+    /// This is one of the runs with which an agent learns about the shell at its own start.
     #[serde(skip_serializing_if = "is_default")]
     pub probe: bool,
-    /// The sandbox that the run's shim ran it in, as the shim has reported it. The host has not run it.
+    /// The sandbox in which the run's shim ran it, as the shim reported it. The host did not run it.
     #[serde(skip_serializing_if = "is_default")]
     pub sandbox: Option<String>,
-    /// Whether a field above was cut to keep the line within its bound.
+    /// A field above was cut to keep the line within its bound.
     #[serde(skip_serializing_if = "is_default")]
     pub clipped: bool,
     /// The long arguments, by their index in `exec`, where only their first bytes stand.
@@ -82,22 +79,22 @@ pub struct StartRecord {
     /// Its caller's span, in hexadecimal.
     #[serde(skip_serializing_if = "is_default")]
     pub trace_parent: String,
-    /// Whether the output went to the run's terminal, and not to pipes.
+    /// The output went to the run's terminal, not to pipes.
     #[serde(skip_serializing_if = "is_default")]
     pub terminal: bool,
     /// The run's environment, if it was kept.
     #[serde(skip_serializing_if = "is_default")]
     pub env: Option<EnvironmentRef>,
-    /// What `env` stands for, as long as the recorder has the run.
+    /// The environment that `env` stands for, while the recorder has the run.
     #[serde(skip)]
     pub environment: Option<Rc<KeptEnvironment>>,
-    /// Whether all of its environment goes to the recorder. The host tells the recorder, which does not write it.
+    /// All of its environment goes to the recorder. Only the recorder needs this; it does not write it.
     #[serde(skip_serializing_if = "is_default")]
     pub environment_sent: bool,
-    /// Rows and columns of the terminal. The host tells the recorder, which does not write them.
+    /// Rows and columns of the terminal. Only the recorder needs them; it does not write them.
     #[serde(skip_serializing_if = "is_default")]
     pub window: Option<(u16, u16)>,
-    /// Whether its caller's terminal gets the output as it is. The host tells the recorder, which does not write it.
+    /// Its caller's terminal gets the output as it is. Only the recorder needs this; it does not write it.
     #[serde(skip_serializing_if = "is_default")]
     pub relayed: bool,
 }

@@ -25,7 +25,7 @@ const SHOWN_BYTES: usize = 256;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextRecord {
-    /// The text's number, unique within its file.
+    /// Unique within its file.
     pub id: u64,
     pub text: String,
 }

@@ -8,11 +8,9 @@ use super::fields::is_default;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UnseenRecord {
-    /// The caller's name.
     pub whoami: String,
-    /// How many commands.
     pub count: u64,
-    /// Whether there were more, of which there are no notes.
+    /// There were more, which left no notes.
     #[serde(skip_serializing_if = "is_default")]
     pub more: bool,
     /// Why no host saw them.
@@ -21,6 +19,6 @@ pub struct UnseenRecord {
     pub since: String,
     /// When the last one began.
     pub until: String,
-    /// When the host was told: see [`super::timestamp`].
+    /// When the host learned of them: see [`super::timestamp`].
     pub time: String,
 }

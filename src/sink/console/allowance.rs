@@ -1,7 +1,7 @@
 //! How many lines of a command are shown as they come, before it counts as a flood.
 //!
-//! Invariants: pure, the time is told; a flood ends when its command writes next to nothing for a while; a console that
-//! has no flood has no deadline here.
+//! Invariants: pure, the caller passes the time; a flood ends when its command writes next to nothing for a while; a
+//! console that has no flood has no deadline here.
 
 use std::time::{Duration, Instant};
 
@@ -25,12 +25,12 @@ pub(super) enum Allowance {
     },
 }
 
-/// What a command writes now.
+/// How much a command writes now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FloodState {
     /// All of it is shown.
     Calm,
-    /// More than anybody could read. It is looked at since then, and so many lines had come before.
+    /// More than anybody could read. The console has watched it since then; `before` lines had come by then.
     Flood { since: Instant, before: u64 },
     /// The flood has ended, and its end is not shown yet.
     Over,
@@ -63,7 +63,7 @@ impl Allowance {
         }
     }
 
-    /// Begins to look at a flood, or sees that it is over. The command has written this many lines, the last of them at
+    /// Begins to watch a flood, or finds that it is over. The command has written this many lines, the last of them at
     /// this time.
     pub(super) fn look(&mut self, has_flood: bool, written: u64, wrote: Instant, now: Instant) {
         let Self::Limited { flood, lines, .. } = self else { return };
@@ -81,12 +81,12 @@ impl Allowance {
         }
     }
 
-    /// Whether what the command writes is only counted for now.
+    /// Returns true if the command's output is only counted for now.
     pub(super) fn is_flooded(&self) -> bool {
         matches!(self, Self::Limited { flood: FloodState::Flood { .. }, .. })
     }
 
-    /// When to look again whether the flood is over.
+    /// When to check again whether the flood is over.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Limited { flood: FloodState::Flood { since, .. }, .. } => Some(*since + limits::CONSOLE_QUIET),

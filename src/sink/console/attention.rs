@@ -23,7 +23,7 @@ enum Notification {
     SevenSevenSeven,
 }
 
-/// What a terminal offers for attention.
+/// A terminal's means to get attention.
 #[derive(Debug, Default)]
 pub struct Attention {
     takes_titles: bool,
@@ -64,7 +64,6 @@ impl Attention {
         Self { takes_titles: is_any_of(&TITLED), notification, title: None }
     }
 
-    /// Shows this title.
     pub fn entitle(&mut self, title: SafeText, out: &mut Vec<u8>) {
         if !self.takes_titles || self.title.as_ref() == Some(&title) {
             return;
@@ -76,7 +75,7 @@ impl Attention {
         self.title = Some(title);
     }
 
-    /// Rings, and shows a notification where the terminal can.
+    /// Rings, and shows a notification if the terminal can.
     pub fn ring(&self, text: &SafeText, out: &mut Vec<u8>) {
         out.push(BELL);
         match self.notification {
@@ -86,7 +85,7 @@ impl Attention {
         }
     }
 
-    /// Puts the title from before back.
+    /// Restores the title from before.
     pub fn leave(&mut self, out: &mut Vec<u8>) {
         if self.title.take().is_some() {
             out.extend_from_slice(POP_TITLE);

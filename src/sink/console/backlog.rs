@@ -1,4 +1,4 @@
-//! What a command has written and the console has not shown: the beginning, the end, and a count of what was between.
+//! A command's output that the console has not shown: the beginning, the end, and a count of what was between.
 //!
 //! Invariants: what is taken and what is counted is together what was pushed, byte for byte and line for line; the
 //! memory is bounded, see [`Backlog::weight`]; a byte that is not kept is looked at once, for newlines.
@@ -12,7 +12,7 @@ use crate::core::room::make_room;
 use crate::limits::{CONSOLE_HEAD_BYTES, CONSOLE_TAIL_BYTES, CONSOLE_TAIL_LINES};
 use crate::text::safe_text::SafeText;
 
-/// What a piece takes beside its bytes, bytes.
+/// What a piece takes beside its content, bytes.
 const PIECE_OVERHEAD: usize = 64;
 /// A piece of the beginning that is as long as this, bytes, is followed by another one. Long pieces that grow would be
 /// copied again and again, and leave holes in the heap.
@@ -24,20 +24,18 @@ pub(super) struct BacklogPiece {
     /// `None` for a remark, which is neither a line nor bytes of the command's.
     pub(super) stream: Option<Stream>,
     pub(super) bytes: Vec<u8>,
-    /// Newlines in it.
     lines: usize,
 }
 
 /// An amount of output, for instance what is left out at one place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gap {
-    /// Ends of lines in it.
+    /// Newlines in it.
     pub lines: u64,
-    /// Its length, bytes.
     pub bytes: u64,
 }
 
-/// What is shown of a backlog.
+/// The part of a backlog that is shown.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct BothEnds {
     pub(super) head: Vec<BacklogPiece>,
@@ -45,7 +43,6 @@ pub(super) struct BothEnds {
     pub(super) tail: Vec<BacklogPiece>,
 }
 
-/// The backlog of one command.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     head: Vec<BacklogPiece>,
@@ -60,8 +57,8 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Takes output, of which the first `head_lines_max` lines since the last [`Backlog::take`] are kept. Returns how many
-    /// newlines are in it.
+    /// Takes output. Keeps the first `head_lines_max` lines since the last [`Backlog::take`]. Returns how many newlines
+    /// are in the output.
     pub(super) fn push(&mut self, stream: Stream, bytes: &[u8], head_lines_max: usize) -> usize {
         let lines = count_lines(bytes);
         let fits = if self.is_head_full { 0 } else { self.fits_head(bytes, lines, head_lines_max) };
@@ -158,7 +155,7 @@ impl Backlog {
         }
     }
 
-    /// Counts output that the console never got.
+    /// Counts output that the console never got, and gives up the end that it keeps.
     pub(super) fn miss(&mut self, bytes: u64) {
         self.is_head_full = true;
         let tail = std::mem::take(&mut self.tail);
@@ -180,7 +177,7 @@ impl Backlog {
         self.head_bytes + self.tail_bytes
     }
 
-    /// What is only counted, or kept of the end because nobody knows yet whether it is the end.
+    /// The output that is only counted, or kept because it may be the end. `None` while all of it fits the beginning.
     pub(super) fn flood(&self) -> Option<Gap> {
         let tail = self.tail.iter().filter(|piece| piece.stream.is_some());
         let tail: usize = tail.map(|piece| piece.bytes.len()).sum();
@@ -188,28 +185,27 @@ impl Backlog {
             .then(|| Gap { lines: self.gap.lines + self.tail_lines as u64, bytes: self.gap.bytes + tail as u64 })
     }
 
-    /// Whether a remark of the host's waits.
     pub(super) fn has_remark(&self) -> bool {
         self.head.iter().chain(&self.tail).any(|piece| piece.stream.is_none())
     }
 
-    /// Whether the beginning has something.
+    /// Returns true if the beginning is not empty.
     pub(super) fn has_head(&self) -> bool {
         !self.head.is_empty()
     }
 
-    /// Takes the beginning as far as it has come; returns also how many lines it has.
+    /// Takes the beginning so far, with its number of lines.
     pub(super) fn take_head(&mut self) -> (Vec<BacklogPiece>, usize) {
         self.head_bytes = 0;
         (std::mem::take(&mut self.head), std::mem::take(&mut self.head_lines))
     }
 
-    /// Whether there is nothing to show and nothing to count.
+    /// Returns true if there is nothing to show and nothing to count.
     pub(super) fn is_empty(&self) -> bool {
         self.head.is_empty() && self.tail.is_empty() && self.gap == Gap::default()
     }
 
-    /// Lines of output that wait, with those that are only counted. An unfinished one counts.
+    /// The lines of output that wait, those included that are only counted. An unfinished one counts.
     pub(super) fn lines(&self) -> u64 {
         let mut newest_first = self.tail.iter().rev().chain(self.head.iter().rev());
         let last = newest_first.find(|piece| piece.stream.is_some());
@@ -245,7 +241,6 @@ impl Backlog {
 }
 
 impl Gap {
-    /// Adds this output.
     pub(super) fn add(&mut self, bytes: usize, lines: usize) {
         self.bytes += bytes as u64;
         self.lines += lines as u64;
@@ -268,7 +263,7 @@ impl BacklogPiece {
     }
 }
 
-/// Where the part begins that the end may show: bytes enough, or lines enough, of which the last one may have no end.
+/// The start of the part that the end may show: enough bytes or enough lines. The last line may have no end.
 fn tail_start(bytes: &[u8]) -> usize {
     let least = bytes.len().saturating_sub(CONSOLE_TAIL_BYTES);
     memrchr_iter(b'\n', &bytes[least..]).nth(CONSOLE_TAIL_LINES + 1).map_or(least, |newline| least + newline + 1)
@@ -278,7 +273,7 @@ fn count_lines(bytes: &[u8]) -> usize {
     memchr_iter(b'\n', bytes).count()
 }
 
-/// Cuts pieces down to their last lines, where an unfinished one counts as a line; returns what was cut off.
+/// Cuts pieces down to their last lines. An unfinished one counts as a line. Returns what was cut off.
 fn last_lines(pieces: &mut Vec<BacklogPiece>, lines_max: usize) -> Gap {
     let is_unfinished = pieces.last().is_some_and(|piece| piece.stream.is_some() && !piece.bytes.ends_with(b"\n"));
     let total = pieces.iter().map(|piece| piece.lines).sum::<usize>() + usize::from(is_unfinished);

@@ -1,4 +1,4 @@
-//! The block of one command: what it has written and nobody has seen, and how that reaches the terminal.
+//! The block of one command: its output that nobody has seen, and how that reaches the terminal.
 //!
 //! Invariants: what is shown and what is counted is together what the command wrote; output reaches the terminal only
 //! through the block's filter, which is reset at the end of each turn; what is not shown is not filtered.
@@ -32,7 +32,6 @@ const PROMPT_COLUMNS: usize = 60;
 /// The sign of a command that waits for the human.
 const WAITS: char = '⏎';
 
-/// One command on the console.
 #[derive(Debug)]
 pub(super) struct CommandBlock {
     pub(super) job: JobId,
@@ -45,17 +44,14 @@ pub(super) struct CommandBlock {
     allowance: Allowance,
     pub(super) has_banner: bool,
     pub(super) ending: Option<(BlockEnd, Instant)>,
-    /// It waits for the human, and that was not shown yet.
+    /// It waits for the human, and the console has not shown that yet.
     asks: bool,
-    /// The human follows it.
     is_followed: bool,
-    /// The processes that the command left running.
     left: Vec<Straggler>,
-    /// All that it wrote.
     written: Gap,
-    /// Since when the oldest of what waits does so.
+    /// When the oldest unshown output arrived.
     oldest: Option<Instant>,
-    /// When it wrote last.
+    /// When it wrote last, or the host made a remark.
     wrote: Instant,
 }
 
@@ -157,7 +153,7 @@ impl CommandBlock {
         self.oldest.get_or_insert(now);
     }
 
-    /// Forgets the rest of the log.
+    /// Stops reading the log.
     pub(super) fn give_up(&self, engine: &mut Engine) {
         self.cursor.into_iter().for_each(|cursor| engine.detach(cursor));
     }
@@ -167,7 +163,7 @@ impl CommandBlock {
         self.backlog.flood().filter(|_| self.allowance.is_flooded())
     }
 
-    /// When to look again whether the flood is over.
+    /// When to check again whether the flood is over.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.allowance.deadline().filter(|_| self.ending.is_none())
     }
@@ -182,7 +178,6 @@ impl CommandBlock {
         }
     }
 
-    /// Notes the terminal's new width.
     pub(super) fn resize(&mut self, columns: u16) {
         self.filter.resize(columns);
         self.filter.cut_lines(!self.is_followed, columns);
@@ -193,7 +188,7 @@ impl CommandBlock {
         self.left = left.to_vec();
     }
 
-    /// What the floor has to know of the block.
+    /// The block's claim to the floor.
     pub(super) fn candidate(&self) -> Candidate {
         // A flood does not come back as long as it goes on, but its beginning is shown.
         let is_only_counted = self.flood().is_some() && (self.has_banner || !self.backlog.has_head());
@@ -210,12 +205,11 @@ impl CommandBlock {
         }
     }
 
-    /// When the command wrote last.
     pub(super) fn wrote(&self) -> Instant {
         self.wrote
     }
 
-    /// Whether an agent only looks at the shell, and nothing about it is worth reading so far.
+    /// Returns true if an agent only looks at the shell, and nothing about it is worth reading so far.
     fn is_folded(&self) -> bool {
         let is_small = self.written.bytes <= limits::PROBE_BYTES_MAX as u64 && !self.backlog.has_remark();
         let is_well = self.ending.as_ref().is_none_or(|(ending, _)| {
@@ -224,7 +218,7 @@ impl CommandBlock {
         self.heading.is_probe && !self.has_banner && is_small && is_well && self.left.is_empty()
     }
 
-    /// Shows what came since the last look, as far as it may be shown live. Returns whether there was anything.
+    /// Shows the output since the last call that may be shown live. Returns true if there was any.
     pub(super) fn show_live(&mut self, face: Face, out: &mut Vec<u8>) -> bool {
         if self.flood().is_none() && self.backlog.flood().is_some() {
             // The flood is over, or there is no bound.
@@ -285,7 +279,7 @@ impl CommandBlock {
         }
     }
 
-    /// Ends the turn, and says how much of it is not on the screen.
+    /// Ends the turn, and shows how much of its output is not on the screen.
     pub(super) fn end_turn(&mut self, face: Face, out: &mut Vec<u8>) {
         self.filter.end_turn(out);
         let hidden = self.filter.take_hidden_bytes();
@@ -295,7 +289,8 @@ impl CommandBlock {
         }
     }
 
-    /// Shows a command that has ended and was never shown in one row, if there is nothing more to it.
+    /// Shows in one row a command that ended before it was shown, if there is nothing more to it. Returns true if it
+    /// did.
     pub(super) fn show_in_one_row(&self, face: Face, out: &mut Vec<u8>) -> bool {
         let Some((ending, _)) = self.ending.as_ref().filter(|_| !self.has_banner) else { return false };
         let (ink, words) = ending.words(self.written.lines);
@@ -358,14 +353,13 @@ fn prompt_line(job: JobId, waiting: &Prompt, now: Instant) -> String {
     format!("{WAITS} #{} waits: {words} · end of file in {}:{:02}", job.0, left / 60, left % 60)
 }
 
-/// The same with the keys that do something about it, where there is a keyboard and room for them.
+/// Adds the keys that do something about it, if there is a keyboard and room for them.
 fn with_keys<'a>(face: Face, line: &'a str) -> Cow<'a, str> {
     let Some(at) = line.rfind(" · end of file in ").filter(|_| face.has_keys) else { return Cow::Borrowed(line) };
     let lines = ["   i answer · ^C stop it", "   i answer"].map(|keys| [&line[..at], keys, &line[at..]].concat());
     lines.into_iter().find(|line| columns(line) <= face.room()).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
-/// Why a command is asked to end.
 fn why(reason: Reason) -> &'static str {
     match reason {
         Reason::CallerGone => "its caller is gone",

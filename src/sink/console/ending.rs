@@ -18,7 +18,6 @@ const LEFT_NAMED_MAX: usize = 4;
 /// The width of a program's name, columns. The kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;
 
-/// How a command ended.
 #[derive(Debug)]
 pub(super) struct BlockEnd {
     pub(super) outcome: Outcome,
@@ -26,12 +25,12 @@ pub(super) struct BlockEnd {
 }
 
 impl BlockEnd {
-    /// Whether nothing about it is worth a reader's time.
+    /// Returns true if it ended with code 0 and nobody stopped it.
     pub(super) fn is_well(&self) -> bool {
         matches!(self.outcome, Outcome::Ended { exit: Exit::Code(0), stopped: None })
     }
 
-    /// Whether it fits beside a banner.
+    /// Returns true if it fits beside a banner.
     pub(super) fn is_short(&self) -> bool {
         matches!(self.outcome, Outcome::Ended { .. })
     }

@@ -15,10 +15,10 @@ const INDENT: &str = "  ";
 const RESET: &str = "\x1b[0m";
 /// Narrower terminals, and those that do not say how wide they are, get rows as if they had this many columns.
 const COLUMNS_MIN: u16 = 20;
-/// The width of a terminal that does not say it.
+/// The width to assume for a terminal that does not report it.
 pub(super) const COLUMNS_USUAL: u16 = 80;
 
-/// What the console is written to.
+/// The kind of thing that the console is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsoleKind {
     /// A terminal with UTF-8. Colours and moves within lines pass. The host's rows begin with a bar, which output
@@ -26,7 +26,7 @@ pub enum ConsoleKind {
     Terminal,
     /// A terminal that shows only text, or no UTF-8. The host's rows begin with `>>> `.
     Dumb {
-        /// Whether it shows more than ASCII.
+        /// It shows more than ASCII.
         has_utf8: bool,
     },
     /// A file or a pipe, which gets only text. The host's rows are known by their wording.
@@ -53,9 +53,7 @@ pub(super) enum Ink {
     Plain,
     Dim,
     Bold,
-    /// A failure.
     Red,
-    /// A prompt.
     Yellow,
     /// One of the agents' colours.
     Agent(u8),
@@ -70,7 +68,6 @@ const AGENT_SGR: [&str; AGENT_COLOURS as usize] = [
     "\x1b[1;38;5;64m",
     "\x1b[1;38;5;99m",
 ];
-/// How many colours there are for agents.
 pub(super) const AGENT_COLOURS: u8 = 6;
 
 impl Ink {
@@ -98,7 +95,7 @@ pub(super) struct Face {
 }
 
 impl Face {
-    /// Whether rows have the form that is the same in files and on pipes.
+    /// Returns true if rows have the form for files and pipes.
     pub(super) fn is_text(self) -> bool {
         self.kind == ConsoleKind::Text
     }
@@ -109,7 +106,6 @@ impl Face {
         usize::from(columns) - self.mark().chars().count() - 1
     }
 
-    /// Whether the terminal takes colours.
     pub(super) fn has_colours(self) -> bool {
         self.kind == ConsoleKind::Terminal && self.colours >= Colours::Rows
     }
@@ -163,7 +159,7 @@ impl Face {
         }
     }
 
-    /// A text as this console can show it.
+    /// Spells a text as this console can show it.
     pub(super) fn spelled(self, text: &str) -> String {
         match self.kind {
             ConsoleKind::Dumb { .. } => ascii(text),
@@ -172,12 +168,11 @@ impl Face {
     }
 }
 
-/// The columns of a text.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
-/// The beginning of a text that has room in this many columns.
+/// The beginning of a text that fits in this many columns.
 fn fitting(text: &str, room: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|&(_, c)| {

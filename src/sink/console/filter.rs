@@ -8,7 +8,7 @@ use crate::text::safe::SafeFilter;
 use crate::text::safe::raw::RawFilter;
 use crate::text::sanitize::{Mode, Sanitizer};
 
-/// Which of a command's output reaches a terminal.
+/// The part of a command's output that reaches a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum View {
     /// Text, and escape sequences whose effect ends with the command's turn.
@@ -18,7 +18,6 @@ pub enum View {
     Raw,
 }
 
-/// The filter of a block.
 #[derive(Debug)]
 pub(super) enum Filter {
     Safe(SafeFilter),
@@ -52,7 +51,7 @@ impl Filter {
         }
     }
 
-    /// Whether what goes beyond some rows of a line is counted instead of shown, as it is at first.
+    /// Sets whether the rest of a line beyond some rows is counted instead of shown. It is at first.
     pub(super) fn cut_lines(&mut self, is_cut: bool, columns: u16) {
         match self {
             Self::Safe(filter) => filter.cut_lines(if is_cut { line_columns(columns) } else { 0 }),
@@ -97,7 +96,7 @@ impl Filter {
         }
     }
 
-    /// Puts right what saving and restoring the cursor does to it.
+    /// Restores the pending-wrap state, which saving and restoring the cursor loses.
     pub(super) fn mend_cursor(&self, out: &mut Vec<u8>) {
         if let Self::Safe(filter) = self {
             filter.mend_cursor(out);

@@ -6,8 +6,8 @@
 //! 3. To come back costs two rows of the console's own, so a live command comes back for [`LINES_WORTH_IT`] lines at
 //!    least, when its oldest line is [`STALE`], or into silence.
 //!
-//! Invariants: pure, the time is told; a command with nothing to show is never chosen; an ended one is never passed
-//! over for a live one.
+//! Invariants: pure, the caller passes the time; a command with nothing to show is never chosen; an ended one is never
+//! passed over for a live one.
 
 use std::time::{Duration, Instant};
 
@@ -20,37 +20,35 @@ const BANNER_AFTER: Duration = Duration::from_millis(300);
 const SILENCE: Duration = Duration::from_millis(200);
 /// Two rows of the console's own are at most a quarter beside this many of output.
 const LINES_WORTH_IT: u64 = 6;
-/// Output waits at most about this long.
+/// The longest that output waits, roughly.
 const STALE: Duration = Duration::from_secs(10);
 /// The console counts as silent when nothing else was shown for this long.
 const LULL: Duration = Duration::from_secs(1);
 
-/// What the floor knows of a command.
+/// The facts about a command that decide on the floor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) job: JobId,
     /// Its banner is on the console.
     pub(super) has_banner: bool,
-    /// It has ended, or waits for the human: since when.
+    /// When it ended, or began to wait for the human.
     pub(super) urgent: Option<Instant>,
     /// Lines that wait; an unfinished one counts.
     pub(super) lines: u64,
-    /// Since when the oldest of them waits; without any, since when the command runs.
+    /// When the oldest of them arrived; without any, when the command began.
     pub(super) since: Instant,
 }
 
-/// The command that has the floor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Holder {
     pub(super) job: JobId,
-    /// Since when.
+    /// When it got the floor.
     pub(super) since: Instant,
-    /// When it wrote last.
     pub(super) wrote: Instant,
     pub(super) is_at_line_start: bool,
 }
 
-/// What the console does next.
+/// The console's next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FloorChange {
     /// This command gets the floor.

@@ -18,25 +18,23 @@ use crate::text::ends::{escape_ends, noted};
 use crate::text::escape::escape_line;
 use crate::text::safe_text::SafeText;
 
-/// The most columns of what a caller says that its command is for.
+/// The most columns of the purpose that a caller states.
 const WHY_COLUMNS: usize = 60;
-/// The most columns of what is known of a sandbox.
+/// The most columns of a sandbox's description.
 const SANDBOX_COLUMNS: usize = 40;
 /// With fewer columns than this for a command, its end is cut: there is no room to say how much of its middle is.
 const ENDS_COLUMNS: usize = 60;
 /// The directory goes where it would leave the command fewer columns than this.
 const COMMAND_COLUMNS_MIN: usize = 8;
 
-/// The content of a block's banner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
     /// When the command began, RFC 3339.
     pub time: String,
     /// The same on the human's clock.
     pub local: PrimitiveDateTime,
-    /// The same moment on the clock that [`super::Console::pump`] is told.
+    /// The same moment on the clock of [`super::Console::pump`].
     pub at: Instant,
-    /// The caller's name.
     pub whoami: String,
     /// Its short name.
     pub agent: &'static str,
@@ -44,27 +42,25 @@ pub struct Heading {
     pub session: u32,
     /// `subagent` or `hook`; empty for the agent itself.
     pub role: String,
-    /// The working directory.
     pub dir: String,
-    /// The same as a person would say it: from the top of its project, or from the home directory.
+    /// The same as a person would name it: from the top of its project, or from the home directory.
     pub place: String,
     /// The command, without an agent's wrapper.
     pub command: String,
     /// The program and its arguments, where its caller gave words and not a line for a shell.
     pub words: Vec<String>,
-    /// The time after which it is ended, if there is one.
+    /// The time limit, if it has one.
     pub timeout: Option<Duration>,
-    /// What it is for, in its caller's words. May be empty.
+    /// Its purpose, in its caller's words. May be empty.
     pub why: String,
-    /// Whether `command` lacks an agent's wrapper.
+    /// `command` lacks its agent's wrapper.
     pub is_unwrapped: bool,
-    /// Whether an agent only looks at the shell. Such a command is one line instead of a block, while all goes well.
+    /// An agent only looks at the shell. Such a command is one line instead of a block, while all goes well.
     pub is_probe: bool,
     /// The sandbox that its shim runs it in, if the host does not run it.
     pub sandbox: Option<String>,
 }
 
-/// The time of a row.
 pub(super) fn clock(local: PrimitiveDateTime) -> String {
     local.format(format_description!("[hour]:[minute]:[second]")).unwrap_or_default()
 }
@@ -81,7 +77,6 @@ impl Heading {
         agent_name(&self.whoami, self.session, &self.role)
     }
 
-    /// The colour of the agent's session.
     pub(super) fn ink(&self) -> Ink {
         const KNOWN: [&str; 5] = ["claude", "codex", "gemini", "opencode", "copilot"];
         let by_letters = || self.whoami.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
@@ -99,7 +94,7 @@ impl Heading {
         (first.trim(), lines().count().saturating_sub(1))
     }
 
-    /// Shows the banner of a block, with the end line at its right edge if the command has ended without a word.
+    /// Shows the banner of a block, with the end line at its right edge if the command has ended without output.
     pub(super) fn show(&self, face: Face, job: JobId, end: Option<(Ink, &str)>, out: &mut Vec<u8>) {
         if face.is_text() {
             let line = self.in_text(job).line(limits::BANNER_COLUMNS) + &self.notes();
@@ -116,7 +111,7 @@ impl Heading {
         self.show_with(face, job, self.local, (Ink::Bold, first), &note, end, out);
     }
 
-    /// What stands behind the command: what it is for, and the sandbox that it runs in.
+    /// The notes behind the command: its purpose, and the sandbox that it runs in.
     fn notes(&self) -> String {
         let why = escape_line(&self.why, WHY_COLUMNS);
         let why = if why.is_empty() { why } else { format!(" · why: {why}") };
@@ -188,7 +183,7 @@ impl Heading {
         face.row(self.ink(), &parts, out);
     }
 
-    /// The banner as it stands in files and on pipes.
+    /// The banner for files and pipes.
     fn in_text(&self, job: JobId) -> Banner<'_> {
         let Self { time, whoami, dir, command, is_unwrapped, .. } = self;
         Banner { time, seq: job.0, whoami, dir, command, is_unwrapped: *is_unwrapped }

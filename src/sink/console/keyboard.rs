@@ -1,13 +1,13 @@
-//! The console's keyboard: bytes that were typed become what the human wants.
+//! The console's keyboard: turns typed bytes into the human's wishes.
 //!
 //! A key acts at once. A key that needs a run's number collects it on the status line, until return or Esc. While the
 //! human answers a run, every byte but ^] is passed to that run. What is typed behind the end of an answer is held
 //! (`keyboard/held.rs`), and which run `i` answers depends on what was drawn (`keyboard/named.rs`).
 //!
-//! Invariants: pure, the time is told; no byte that came before the answering began is passed to a run, so what was typed
-//! while a prompt came up stays here; the keys of one read never both begin an answer and do anything else; no byte that
-//! was typed for a run acts on the host or reaches another run; an escape sequence (an arrow key, a mouse report, a
-//! terminal's reply) is swallowed whole, however it is split; pasted text does nothing.
+//! Invariants: pure, the caller passes the time; no byte that came before the answering began is passed to a run, so
+//! what was typed while a prompt came up stays here; the keys of one read never both begin an answer and do anything
+//! else; no byte that was typed for a run acts on the host or reaches another run; an escape sequence (an arrow key, a
+//! mouse report, a terminal's reply) is swallowed whole, however it is split; pasted text does nothing.
 
 pub mod held;
 pub mod named;
@@ -33,7 +33,7 @@ const ESC: u8 = 0x1b;
 const LEAVE: u8 = 0x1d;
 const DELETE: u8 = 0x7f;
 
-/// What the human wants.
+/// A wish of the human.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyAction {
     /// See what each key does.
@@ -46,7 +46,7 @@ pub enum KeyAction {
     Kill(u64),
     /// See all output of this run; `None` ends that.
     Follow(Option<u64>),
-    /// Have the screen stand still, or go on.
+    /// Freeze the screen, or let it go on.
     Freeze,
     /// Answer this run.
     Answer(u64),
@@ -56,7 +56,7 @@ pub enum KeyAction {
     Leave(u64),
     /// A blank row.
     Blank,
-    /// Have the screen drawn again.
+    /// Draw the screen again.
     Redraw,
     /// Nothing, but what [`Keyboard::question`] returns has changed.
     Typing,
@@ -64,18 +64,16 @@ pub enum KeyAction {
     Refused(&'static str),
 }
 
-/// What decides on the meaning of a key.
+/// The facts that decide on the meaning of a key.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Situation {
-    /// The number of runs that have not ended.
+    /// How many runs have not ended.
     pub running: usize,
     /// The run that ^C stops.
     pub shown: Option<u64>,
-    /// What `i` answers.
+    /// The run that `i` answers.
     pub asks: Asks,
-    /// Whether a run is followed.
     pub follows: bool,
-    /// Whether the host is ending.
     pub is_ending: bool,
 }
 
@@ -93,8 +91,8 @@ enum Mode {
     Commands,
     /// The number's digits, up to return.
     Number(Verb, String),
-    /// Whether the host ends: `y` or any other key. Before the time, `y` was typed together with `q`, and the question
-    /// is not asked yet.
+    /// Asks whether to end the host: `y` or any other key. Before the time, a `y` was typed together with `q`, and the
+    /// question is not asked yet.
     Confirm { asked_at: Option<Instant> },
     /// Keys go to this run.
     Answering(u64),
@@ -102,22 +100,20 @@ enum Mode {
     Held(HeldKeys, String),
 }
 
-/// The last ^C.
 #[derive(Debug, Clone, Copy)]
 struct Interrupted {
     at: Instant,
-    /// The run that it was for; `None` when nothing ran.
+    /// The run that it was for. `None` if nothing ran.
     run: Option<u64>,
 }
 
-/// The console's keyboard.
 #[derive(Debug, Default)]
 pub struct Keyboard {
     mode: Mode,
     sequence: Sequence,
     interrupted: Option<Interrupted>,
-    /// When the last key came of those that led out of an answer, or followed that without a pause. They are dropped: a
-    /// text with such a key in it was pasted.
+    /// When the last key came that led out of an answer or followed such a key without a pause. These keys are dropped:
+    /// a text with such a key in it was pasted.
     led_out: Option<Instant>,
 }
 
@@ -152,7 +148,8 @@ impl Keyboard {
         for &key in &keys {
             let action = self.key(key, situation, now);
             if self.is_answering() && keys.len() > 1 {
-                // What came together with the key that begins an answer may be a part of it, or the key a part of a text.
+                // Keys that came together with the key that begins an answer may be a part of it, or the key a part of
+                // a text.
                 self.hold("i came with other keys".to_owned(), now);
                 actions.push(KeyAction::Typing);
             } else {
@@ -165,7 +162,7 @@ impl Keyboard {
         actions
     }
 
-    /// Time has passed, and no key has come. Returns whether that changes what [`Keyboard::question`] returns.
+    /// Notes that no key has come until now. Returns true if that changes [`Keyboard::question`].
     pub fn tick(&mut self, now: Instant) -> bool {
         match &mut self.mode {
             Mode::Confirm { asked_at } => asked_at.take_if(|at| now >= *at).is_some(),
@@ -187,13 +184,13 @@ impl Keyboard {
         }
     }
 
-    /// Whether every key goes to a run.
+    /// Returns true if every key goes to a run.
     #[must_use]
     pub fn is_answering(&self) -> bool {
         matches!(self.mode, Mode::Answering(_))
     }
 
-    /// Whether keys do nothing, because an answer has ended by itself.
+    /// Returns true if keys do nothing, because an answer has ended by itself.
     #[must_use]
     pub fn is_held(&self) -> bool {
         matches!(self.mode, Mode::Held(..))
@@ -218,7 +215,7 @@ impl Keyboard {
         self.led_out = Some(now);
     }
 
-    /// What the human is asked or told on the status line, if anything. `name` says which run a number is.
+    /// The question or the message for the human on the status line, if there is one. `name` names the run of a number.
     #[must_use]
     pub fn question(&self, running: usize, name: impl Fn(u64) -> String) -> Option<String> {
         match &self.mode {
@@ -239,7 +236,7 @@ impl Keyboard {
         }
     }
 
-    /// Whether an answer to the question counts by now.
+    /// Returns true if an answer to the question counts by now.
     #[must_use]
     pub fn takes_answer(&self) -> bool {
         !matches!(self.mode, Mode::Confirm { asked_at: Some(_) })
@@ -256,8 +253,8 @@ impl Keyboard {
         }
     }
 
-    /// Passes bytes to the run that is answered, up to the key that ends that. What follows it was typed for the run, too,
-    /// and does nothing.
+    /// Passes bytes to the run that is answered, up to the key that ends that. Bytes after it were typed for the run,
+    /// too, and do nothing.
     fn pass(&mut self, run: u64, bytes: &[u8], now: Instant) -> Vec<KeyAction> {
         let end = bytes.iter().position(|&byte| byte == LEAVE);
         let input = &bytes[..end.unwrap_or(bytes.len())];

@@ -24,33 +24,30 @@ const ERASE_BELOW: &[u8] = b"\x1b[J";
 /// Makes sure that the cursor is not in the last row: a line feed that keeps the column, and a step up.
 const LEAVE_LAST_ROW: &[u8] = b"\x1bD\x1b[A";
 
-/// What the last drawing was.
 #[derive(Debug)]
 struct Drawing {
     text: SafeText,
     at: Instant,
 }
 
-/// The status line of one terminal.
 #[derive(Debug, Default)]
 pub struct StatusLine {
-    /// Columns and rows; `None` where there is no status line.
+    /// Columns and rows. `None` if there is no status line.
     size: Option<(u16, u16)>,
     /// The region has to be set before the line is drawn.
     needs_region: bool,
     drawing: Option<Drawing>,
-    /// The line was erased, and its text may stand.
+    /// The line was erased, although its text may be the same.
     is_erased: bool,
-    /// Since when what it says may have changed.
+    /// When its facts may first have changed since it was drawn.
     stale: Option<Instant>,
-    /// It is drawn however short ago it was drawn last.
+    /// It is drawn no matter how recently it was drawn last.
     is_urgent: bool,
     /// When its times change.
     ticks_at: Option<Instant>,
 }
 
 impl StatusLine {
-    /// Whether there is a status line.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.size.is_some()
@@ -70,24 +67,24 @@ impl StatusLine {
         out.len() > before
     }
 
-    /// Something may have changed that it says.
+    /// Notes that its facts may have changed.
     pub fn touch(&mut self, now: Instant) {
         self.stale = self.stale.or(Some(now));
     }
 
-    /// The human has typed something that it says.
+    /// Notes that the human typed something that it shows.
     pub fn touch_now(&mut self, now: Instant) {
         self.touch(now);
         self.is_urgent = true;
     }
 
-    /// The console wrote this above it.
+    /// Notes that the console wrote this above it.
     pub fn on_output(&mut self, bytes: &[u8]) {
         let erases = |at: usize| [b"\x1b[".as_slice(), b"\x1b[0"].iter().any(|start| bytes[..at].ends_with(start));
         self.is_erased |= self.is_on() && memchr::memchr_iter(b'J', bytes).any(erases);
     }
 
-    /// Whether [`StatusLine::refresh`] needs the facts.
+    /// Returns true if it is time for [`StatusLine::refresh`].
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         self.deadline().is_some_and(|at| now >= at)
@@ -148,13 +145,14 @@ impl StatusLine {
     }
 }
 
-/// Has all rows scroll again, and erases what stands below the cursor: a status line, this host's or one that was killed.
+/// Lets all rows scroll again, and erases what stands below the cursor: a status line, this host's or one that was
+/// killed.
 pub fn forget_region(out: &mut Vec<u8>) {
     [NO_REGION, ERASE_BELOW].into_iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// Has all rows but the last one scroll. Terminals differ in what a new size does to an old region, and where it moves the
-/// old line: in any case below the cursor.
+/// Lets all rows but the last one scroll. Terminals differ in what a new size does to an old region, and where it moves
+/// the old line: in any case below the cursor.
 fn set_region(rows: u16, out: &mut Vec<u8>) {
     forget_region(out);
     out.extend_from_slice(LEAVE_LAST_ROW);

@@ -8,12 +8,11 @@ use std::collections::VecDeque;
 
 use crate::limits;
 
-/// The records that the file may lack.
 #[derive(Debug, Default)]
 pub(super) struct Asides {
     /// Their frames, oldest first.
     kept: VecDeque<Vec<u8>>,
-    /// Those that were sent after these and not kept, because there are too many.
+    /// How many later ones were sent and not kept, because there are too many.
     unkept: usize,
 }
 
@@ -30,19 +29,18 @@ impl Asides {
         u64::from(!has_room && is_down)
     }
 
-    /// The file has this many more.
+    /// Notes that the file has this many more.
     pub(super) fn on_done(&mut self, count: usize) {
         let of_kept = count.min(self.kept.len());
         self.kept.drain(..of_kept);
         self.unkept = self.unkept.saturating_sub(count - of_kept);
     }
 
-    /// The recorder has died. Returns how many records are given up.
+    /// Notes that the recorder has died. Returns how many records are given up.
     pub(super) fn on_down(&mut self) -> u64 {
         std::mem::take(&mut self.unkept) as u64
     }
 
-    /// Appends all frames for a new recorder.
     pub(super) fn replay(&self, out: &mut Vec<u8>) {
         self.kept.iter().for_each(|frame| out.extend_from_slice(frame));
     }

@@ -1,4 +1,4 @@
-//! A run of which the host keeps frames for the next recorder.
+//! A run whose frames the host keeps for the next recorder.
 //!
 //! Invariant: until the file has the run's end, the frames of its start and its end are kept, and either those of all
 //! its output or none of them.
@@ -17,12 +17,12 @@ use rexec_sh::protocol::process::Exit;
 pub(super) struct Held {
     /// The place in the job's log, until the job is closed.
     pub(super) cursor: Option<Cursor>,
-    /// What is known about the run's end so far.
+    /// The facts about the run's end that are known so far.
     pub(super) end: RunEnd,
     /// The frames of the start; empty if the run was given up. Then no recorder knows the run, and it would lose the
     /// end without counting it.
     pub(super) start: Vec<u8>,
-    /// The frames of the output, as long as they are few.
+    /// The frames of the output, while they are few.
     pub(super) output: Vec<u8>,
     is_output_whole: bool,
     /// Bytes of output that were sent.
@@ -55,14 +55,13 @@ impl Held {
         }
     }
 
-    /// Ends the run with this outcome, and encodes the frame.
     pub(super) fn finish(&mut self, outcome: &Outcome, duration_ms: u64) {
         let end = ended(std::mem::take(&mut self.end), outcome, duration_ms);
         self.cursor = None;
         frame::encode_end(&end, &mut self.ended);
     }
 
-    /// Appends what a new recorder must know about the run before its end. Output that is not kept is counted.
+    /// Appends the frames about the run, but for its end, for a new recorder. Counts output that is not kept.
     pub(super) fn replay(&self, job: JobId, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.start);
         out.extend_from_slice(&self.output);
@@ -72,7 +71,7 @@ impl Held {
     }
 }
 
-/// Adds what the outcome says about the run's end.
+/// Adds the outcome's facts to the run's end.
 fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
     end.duration_ms = duration_ms;
     let error = match outcome {

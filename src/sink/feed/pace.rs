@@ -1,6 +1,6 @@
 //! How far the recorder is behind.
 //!
-//! Invariants: bytes of frames are counted, from zero for each recorder; the human is told once that the recorder is
+//! Invariants: bytes of frames are counted, from zero for each recorder; the human learns once that the recorder is
 //! behind, and once that it has caught up; time in which the host itself was stopped does not count.
 
 use std::collections::VecDeque;
@@ -11,10 +11,9 @@ use crate::limits;
 /// Bytes that are sent within this time of each other count as sent together.
 const GRAIN: Duration = Duration::from_millis(100);
 
-/// What the recorder was sent, how much of that it has dealt with, and since when the rest waits.
+/// How much was sent to the recorder, how much of that it has dealt with, and since when the rest waits.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Bytes that were sent.
     sent: u64,
     /// How many of them the recorder has dealt with.
     handled: u64,
@@ -22,9 +21,9 @@ pub(super) struct Pace {
     marks: VecDeque<(Instant, u64)>,
     /// When the recorder last made progress, or got bytes while it had none.
     moved: Option<Instant>,
-    /// Since when output waits for room.
+    /// When output began to wait for room.
     full_since: Option<Instant>,
-    /// Whether the human knows that the recorder is behind.
+    /// The human knows that the recorder is behind.
     is_behind: bool,
 }
 
@@ -60,7 +59,7 @@ impl Pace {
         }
     }
 
-    /// Notes how many bytes the recorder has dealt with in all. Returns whether that is more than before.
+    /// Notes how many bytes the recorder has dealt with in all. Returns true if that is more than before.
     pub(super) fn on_handled(&mut self, handled: u64, now: Instant) -> bool {
         if handled <= self.handled {
             return false;
@@ -78,7 +77,7 @@ impl Pace {
         self.sent - self.handled
     }
 
-    /// Whether more output may be sent. A command's first output has more room.
+    /// Returns true if more output may be sent. A command's first output has more room.
     pub(super) fn has_room(&self, is_first: bool) -> bool {
         let high = if is_first { limits::RECORDER_FIRST_HIGH_BYTES } else { limits::RECORDER_HIGH_BYTES };
         self.in_flight() < high as u64
@@ -93,7 +92,7 @@ impl Pace {
         self.full_since.map(|since| since.max(self.moved.unwrap_or(since)) + limits::RECORDER_STALL)
     }
 
-    /// Whether output has waited too long for room.
+    /// Returns true if output has waited too long for room.
     pub(super) fn is_stalled(&self, now: Instant) -> bool {
         self.stall_at().is_some_and(|at| now >= at)
     }
@@ -102,7 +101,7 @@ impl Pace {
         self.moved.filter(|_| self.in_flight() > 0).map(|moved| moved + limits::RECORDER_STUCK)
     }
 
-    /// Whether the recorder has made no progress for so long that it never will.
+    /// Returns true if the recorder has made no progress for so long that it never will.
     pub(super) fn is_stuck(&self, now: Instant) -> bool {
         self.stuck_at().is_some_and(|at| now >= at)
     }
@@ -115,7 +114,7 @@ impl Pace {
         [stall, stuck, behind].into_iter().flatten().min()
     }
 
-    /// Returns, once, that the recorder is behind or has caught up.
+    /// Reports, once each, that the recorder is behind or has caught up.
     pub(super) fn take_notice(&mut self, now: Instant) -> Option<String> {
         let age = self.marks.front().map_or(Duration::ZERO, |&(at, _)| now.saturating_duration_since(at));
         if !self.is_behind && age >= limits::RECORDER_BEHIND {

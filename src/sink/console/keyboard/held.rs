@@ -4,9 +4,9 @@
 //! command, or stand in a shell's history. So it is dropped until the person has surely noticed: a return, and then
 //! [`limits::KEYS_SILENCE`] without a key. A lone Esc, ^C and ^] let go at once, and so does a long silence.
 //!
-//! Invariants: pure, the time is told; no byte that is pushed here means anything else; the end of a silence counts only
-//! where [`HeldKeys::is_over`] is asked behind a look for keys that found none, so that a program that was held up takes
-//! no old key for a new one.
+//! Invariants: pure, the caller passes the time; no byte that is pushed here means anything else; the end of a silence
+//! counts only where the caller asks [`HeldKeys::is_over`] after it looked for keys and found none, so that a program
+//! that was held up takes no old key for a new one.
 
 use std::time::Instant;
 
@@ -14,7 +14,6 @@ use super::sequence::Sequence;
 use super::{ESC, INTERRUPT, LEAVE};
 use crate::limits;
 
-/// What the last key was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastKey {
     Return,
@@ -23,7 +22,7 @@ enum LastKey {
     Other,
 }
 
-/// What becomes of the keys that follow.
+/// How the keys that follow are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// They are held, too.
@@ -65,7 +64,6 @@ impl HeldKeys {
         Hold::Goes
     }
 
-    /// When the silence is long enough.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.at
@@ -76,7 +74,7 @@ impl HeldKeys {
             }
     }
 
-    /// Whether the silence has been long enough.
+    /// Returns true if the silence has been long enough.
     #[must_use]
     pub fn is_over(&self, now: Instant) -> bool {
         now > self.deadline()

@@ -1,16 +1,17 @@
-//! The commands that the status line has named as waiting for an answer, and what `i` therefore means.
+//! The commands that the status line has named as waiting for an answer, and the meaning of `i` that follows.
 //!
 //! A person presses `i` for what stands on the screen. A command that asks a moment before the key, perhaps with the same
 //! words, must not get the answer. So what counts is what was drawn, and for [`limits::PROMPT_NAMED`] also what was drawn
 //! before.
 //!
-//! Invariants: pure, the time is told; a key means one command only while no other one waits, and none was named lately.
+//! Invariants: pure, the caller passes the time; a key means one command only while no other one waits, and none was
+//! named lately.
 
 use std::time::Instant;
 
 use crate::limits;
 
-/// What `i` answers.
+/// The command that `i` answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Asks {
     /// Nobody waits, and nobody did when the person last looked.
@@ -20,15 +21,14 @@ pub enum Asks {
     One(u64),
     /// One of several: the person has to say which.
     Several,
-    /// What the person saw waits no longer, or what waits was not to be seen yet.
+    /// The command that the person saw waits no longer, or the one that waits was not shown yet.
     NotNow,
 }
 
-/// What the status line has named.
 #[derive(Debug, Default)]
 pub struct NamedPrompts {
     named: Vec<u64>,
-    /// What it does not name any more, and since when.
+    /// The commands that it no longer names, and since when.
     gone: Vec<(u64, Instant)>,
 }
 
@@ -49,7 +49,7 @@ impl NamedPrompts {
         others.map(|(_, since)| since + limits::PROMPT_NAMED).max().filter(|until| *until > now)
     }
 
-    /// What `i` answers while these commands wait.
+    /// The command that `i` answers while these wait.
     #[must_use]
     pub fn asks(&self, waiting: impl Iterator<Item = u64>, now: Instant) -> Asks {
         let other = |run: u64| move |other: &u64| *other != run;

@@ -31,7 +31,7 @@ enum State {
     Text,
 }
 
-/// What the bytes so far belong to.
+/// The state after the bytes so far.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     state: State,
@@ -42,7 +42,7 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// Takes a byte and returns whether it is a key. As the last byte of a read, ESC is the key Esc, although a sequence
+    /// Takes a byte. Returns true if it is a key. As the last byte of a read, ESC is the key Esc, although a sequence
     /// may follow.
     pub(super) fn is_key(&mut self, byte: u8, is_last: bool, now: Instant) -> bool {
         let is_late = self.last.is_some_and(|last| now.saturating_duration_since(last) > limits::KEYS_SEQUENCE);

@@ -1,4 +1,4 @@
-//! What the status line says, in as many columns as there are.
+//! The words of the status line, in as many columns as there are.
 //!
 //! Invariants: a line is never wider than asked for; what waits for the human is the last thing to go.
 
@@ -13,75 +13,65 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// A run that has not ended.
 #[derive(Debug, Clone)]
 pub struct StatusRun {
-    /// Its number.
     pub number: u64,
-    /// What a person would call it.
+    /// The command's name, as a person would say it.
     pub command: String,
-    /// When it began.
     pub since: Instant,
-    /// Whether it waits for the human.
     pub waits: Waits,
-    /// Lines of it that are only counted for now.
+    /// Lines that are only counted for now.
     pub unshown: Option<u64>,
 }
 
-/// Whether a run waits for the human's answer.
+/// A run's wait for the human's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waits {
     /// It does not.
     No,
-    /// It has begun so short a time ago that no key answers it until then.
+    /// It has begun so recently that no key answers it yet.
     Young {
         /// When it is not young any more.
         until: Instant,
     },
-    /// It does, and this is how it is named: `#46 claude`.
+    /// It does, under this name: `#46 claude`.
     Answerable(String),
 }
 
-/// What the status line is about.
+/// The facts that the status line shows.
 #[derive(Debug, Clone, Default)]
 pub struct StatusFacts {
-    /// The time.
     pub now: Option<Instant>,
-    /// What has not ended, oldest first.
+    /// The runs that have not ended, oldest first.
     pub runs: Vec<StatusRun>,
     /// Runs that have ended and left processes, oldest first.
     pub left: Vec<u64>,
     /// Agents that have run something.
     pub agents: usize,
-    /// Agents that start shells of which none has come here.
+    /// Agents that start shells, none of which has come here.
     pub silent: Vec<String>,
     /// Commands since the host began.
     pub commands: u64,
     /// Runs that failed today.
     pub failed: u64,
-    /// What ^C stops.
+    /// The run that ^C stops.
     pub shown: Option<u64>,
-    /// The run that is followed.
     pub followed: Option<u64>,
-    /// The screen stands still.
     pub is_frozen: bool,
-    /// Keys are read.
     pub has_keyboard: bool,
     /// Until when the key that answers may have been meant for another run than the one that waits.
     pub unclear_until: Option<Instant>,
-    /// The host is ending.
     pub is_ending: bool,
     /// Where callers connect, for a host that nobody has called.
     pub socket: String,
-    /// What the keyboard asks, and the keys that lead out of it.
+    /// The keyboard's question, and the keys that lead out of it.
     pub question: Option<(String, Option<&'static str>)>,
-    /// What a key did, for a moment.
+    /// The effect of a key, shown for a moment.
     pub message: Option<String>,
 }
 
-/// How much of the facts is said.
+/// How many of the facts are said.
 #[derive(Debug, Clone, Copy)]
 struct Detail {
-    /// Runs that are named.
     runs: usize,
-    /// Columns of a command.
     command: usize,
     has_agents: bool,
     has_failed: bool,
@@ -90,7 +80,7 @@ struct Detail {
     has_keys: bool,
 }
 
-/// From all to next to nothing.
+/// From everything to next to nothing.
 const DETAILS: [Detail; 10] = {
     let all = Detail { runs: 4, command: 40, has_agents: true, has_failed: true, has_left: true, has_keys: true };
     [
@@ -108,7 +98,7 @@ const DETAILS: [Detail; 10] = {
 };
 
 impl StatusFacts {
-    /// The same in the few words of a window's title.
+    /// The facts in the few words of a window's title.
     #[must_use]
     pub fn title(&self) -> String {
         let waiting = self.runs.iter().find(|run| run.waits != Waits::No);
@@ -119,7 +109,7 @@ impl StatusFacts {
         }
     }
 
-    /// The line, this wide.
+    /// The line, at most this wide.
     pub(super) fn line(&self, columns: usize) -> String {
         if let Some((question, way_out)) = &self.question {
             return spread(question, way_out.unwrap_or_default(), columns)
@@ -131,7 +121,7 @@ impl StatusFacts {
         self.fitting(columns).unwrap_or_else(|| cut(&format!(" {}", self.said(DETAILS[DETAILS.len() - 1])), columns))
     }
 
-    /// As much of what there is to say as fits, with the keys.
+    /// As many of the facts as fit, with the keys.
     fn fitting(&self, columns: usize) -> Option<String> {
         DETAILS.iter().find_map(|&detail| spread(&self.said(detail), &self.keys(detail), columns))
     }
@@ -254,7 +244,7 @@ impl StatusFacts {
         keys.join(" · ")
     }
 
-    /// What the key that answers does, as it is shown.
+    /// The words for the key that answers.
     fn answer_key(&self, detail: Detail) -> Option<String> {
         match &self.named().collect::<Vec<_>>()[..] {
             [] => None,
@@ -264,7 +254,6 @@ impl StatusFacts {
         }
     }
 
-    /// The numbers of the runs that a key answers.
     #[must_use]
     pub fn answerable(&self) -> Vec<u64> {
         self.named().map(|(number, _)| number).collect()
@@ -310,10 +299,10 @@ fn columns_of(text: &str) -> usize {
 
 /// The blanks at both ends of a line.
 const MARGINS: usize = 2;
-/// The blanks between what stands at its ends.
+/// The least blanks between the texts at its ends.
 const GAP: usize = 2;
 
-/// Two texts at both ends of a line, if there is room.
+/// Two texts at the ends of a line. `None` if there is no room.
 fn spread(left: &str, right: &str, columns: usize) -> Option<String> {
     let taken = columns_of(left) + columns_of(right) + MARGINS;
     let gap = columns.checked_sub(taken).filter(|&gap| gap >= GAP || right.is_empty())?;
