@@ -121,8 +121,9 @@
 //! * A method for programs (JSON-RPC): `front/rpc.rs` translates, `host/rpc.rs` serves.
 //! * The console on other terminals (`rexec tail`): `host/viewers.rs`.
 //! * What Codex's server offers: `cli/exec_server.rs`, with its two protocols in `cli/exec_server/dialect.rs`.
-//! * A verb of `rexec`: a file with its row and its function, and a line in `cli/verbs.rs`, from which help, completions and
-//!   man pages are made; the manual's pages: `cli/help/`. A verb that asks the host also needs
+//! * A verb of `rexec`: a file with its row and its function, and a line in `cli/verbs.rs`. An option of a verb or of
+//!   rexec-host: a row of `cli/verb/call.rs` in that file, `cli/host.rs` for rexec-host. Help, completions and man pages are made
+//!   of the rows; the manual's pages: `cli/help/`. A verb that asks the host also needs
 //!   an action (`front/jsonl/request.rs`) and its service (`host/requests.rs`); one that acts on a command, an order
 //!   (`core/job/order.rs`, `guard/control.rs`, `guard/supervisor.rs`).
 //!

@@ -10,7 +10,6 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::process::Exit;
@@ -18,8 +17,8 @@ use rexec_sh::protocol::wire::{self, Decoded, FromHost};
 
 use super::output::drawn;
 use super::told::tell;
-use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
-use super::{ask, chosen, run_reference, told};
+use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words};
+use super::{ask, chosen, told};
 use crate::front::AttachRequest;
 use crate::front::answer::Answer;
 use crate::sink::console::keyboard::held::{HeldKeys, Hold};
@@ -36,8 +35,6 @@ pub(super) const VERB: Verb = Verb {
     name: "attach",
     short: None,
     group: Group::Live,
-    arguments: "N",
-    values: Values::Runs,
     summary: "see and use a command's terminal in this one",
     text: "\
 Your keys go to command N and its output comes here, until ^] or its end; the
@@ -54,12 +51,19 @@ terminal whatever a program that you start here can do. What it has changed is
 reset at the end, also when this rexec is killed: a helper process does it.
 The journal has how many bytes were typed, and never which.
 ",
-    options: &[VerbOption::flag("watch", "only watch: no key goes to the command; ^C leaves, too")],
     codes: &[(1, "somebody else types for it"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec attach 46", "rexec attach -1", "rexec attach --watch 41"],
-    run: |parser| {
-        let (seq, is_watching) = arguments(parser)?;
-        attach(seq, is_watching)
+    call: &Call::<AttachCall> {
+        options: &[Opt::flag(
+            "--watch",
+            |q| q.is_watching = true,
+            "only watch: no key goes to the command; ^C leaves, too",
+        )],
+        words: Words::run("N", Values::Runs, |q, w| q.seq = chosen::given_number(w)),
+        run: |call| {
+            let seq = call.seq.ok_or_else(|| VERB.missing("a command number; rexec ps shows the numbers"))?;
+            attach(seq, call.is_watching)
+        },
     },
 };
 
@@ -68,17 +72,10 @@ const LEAVE: u8 = 0x1d;
 /// ^C, which leaves where no key goes to the command.
 const INTERRUPT: u8 = 0x03;
 
-fn arguments(parser: &mut lexopt::Parser) -> Result<(u64, bool), Notice> {
-    let (mut seq, mut is_watching) = (None, false);
-    while let Some(argument) = run_reference::next(parser, &VERB)? {
-        match argument {
-            Long("watch") => is_watching = true,
-            Value(word) if seq.is_none() => seq = Some(chosen::number(&VERB, &word.to_string_lossy())?),
-            other => return Err(VERB.unexpected(other)),
-        }
-    }
-    let seq = seq.ok_or_else(|| VERB.missing("a command number; rexec ps shows the numbers"))?;
-    Ok((seq, is_watching))
+#[derive(Default)]
+struct AttachCall {
+    seq: Option<u64>,
+    is_watching: bool,
 }
 
 fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {

@@ -5,33 +5,26 @@ use std::path::Path;
 use rexec_sh::protocol::notice::Notice;
 
 use super::run_reference::RunReference;
-use super::verb::{Values, Verb, VerbOption};
+use super::verb::{Given, Opt, Verb};
 use super::{ask, service};
 use crate::front::answer::{Answer, Listed};
 
-/// The option for all commands of an agent.
-pub(super) const AGENT: VerbOption =
-    VerbOption::taking("agent", "AGENT", Values::Nothing, "all commands of this agent, by its name in rexec ps");
-/// The option for all commands.
-pub(super) const ALL: VerbOption = VerbOption::flag("all", "all commands");
+pub(super) const AGENT: Opt<Chosen> =
+    Opt::value("--agent AGENT", |q, v| q.agent = v.agent(), "all commands of this agent, by its name in rexec ps");
+pub(super) const ALL: Opt<Chosen> = Opt::flag("--all", |q| q.all = true, "all commands");
 
-/// What the command line names.
+/// The call of a verb that acts on commands.
 #[derive(Debug, Default)]
 pub(super) struct Chosen {
     pub(super) numbers: Vec<u64>,
     pub(super) agent: Option<String>,
     pub(super) all: bool,
-    /// Whether the answer is JSON.
+    /// Of `rexec kill`: the only signal that is sent.
+    pub(super) signal: Option<u8>,
     pub(super) is_json: bool,
 }
 
 impl Chosen {
-    /// Adds a command, written as `12`, `#12` or the name of a service.
-    pub(super) fn add(&mut self, verb: &Verb, word: &str) -> Result<(), Notice> {
-        self.numbers.push(number(verb, word)?);
-        Ok(())
-    }
-
     /// The choice, if it is one: numbers, an agent, or all.
     pub(super) fn checked(self, verb: &Verb) -> Result<Self, Notice> {
         let ways = [!self.numbers.is_empty(), self.agent.is_some(), self.all];
@@ -85,7 +78,13 @@ pub(super) fn number(verb: &Verb, word: &str) -> Result<u64, Notice> {
     })
 }
 
-/// What the host has, oldest first.
+/// The number of the command that a word names.
+pub(super) fn given_number(word: &mut Given<'_>) -> Option<u64> {
+    let number = number(word.verb(), &word.text());
+    word.check(number)
+}
+
+/// The commands of the host, oldest first.
 pub(super) fn runs(socket: &Path) -> Result<Vec<Listed>, Notice> {
     match ask::ask(socket, r#"{"action":"list"}"#)?.answer(Some(ask::PATIENCE))? {
         Answer::List { runs } => Ok(runs),

@@ -12,7 +12,7 @@ use rexec_sh::protocol::notice::Notice;
 use super::help::PAGES;
 use super::host_calls::HostCalls;
 use super::service::{self, KnownRuns};
-use super::verb::{Values, Verb, VerbOption};
+use super::verb::{OptionText, Values, Verb};
 use super::{chosen, with_output, written};
 use crate::recorder;
 use crate::text::escape::escape_line;
@@ -97,10 +97,9 @@ pub(super) fn complete(verbs: &[&Verb], parser: &mut lexopt::Parser) -> Result<u
 type Offer = (String, String);
 
 /// The help option, which every verb has.
-const HELP: VerbOption = VerbOption::flag("help", "print the help for this command").short('h');
+const HELP: OptionText = OptionText::help("print the help for this command");
 
-/// What belongs where the last word stands.
-#[derive(Debug, Clone, Copy)]
+/// The kind of words that fit where the last one stands.
 enum Place<'a> {
     Verb,
     /// A flag that acts as a verb.
@@ -126,19 +125,19 @@ impl<'a> Place<'a> {
                 Some(_) => {}
                 None if given == "--" && !is_behind_options => is_behind_options = true,
                 None if given.starts_with('-') && !is_behind_options => {
-                    awaited = option_of(verb, given).filter(|option| takes_value(option))
+                    awaited = option_of(verb, given).filter(|option| option.takes_value())
                 }
                 // What follows is the program's.
-                None if matches!(verb.values, Values::Program(_)) => return None,
+                None if matches!(verb.words().values, Values::Program(_)) => return None,
                 None => {}
             }
         }
         Some(match (awaited, word.split_once('=')) {
-            _ if is_behind_options => Place::Value(verb.values),
+            _ if is_behind_options => Place::Value(verb.words().values),
             (Some(option), _) => Place::Value(option.values),
             (None, Some((name, _))) if name.starts_with("--") => Place::Attached(name, option_of(verb, name)?.values),
             (None, _) if word.starts_with('-') => Place::Option(verb),
-            (None, _) => Place::Value(verb.values),
+            (None, _) => Place::Value(verb.words().values),
         })
     }
 
@@ -152,8 +151,9 @@ impl<'a> Place<'a> {
                 flags.chain(own.map(|(name, meaning)| offer(name, meaning))).collect()
             }
             Self::Option(verb) => {
-                let options = verb.options.iter().chain([&HELP]);
-                options.flat_map(|option| spellings(option).map(|name| offer(name, option.help))).collect()
+                let offered =
+                    |option: OptionText| option.names().map(|name| offer(name, option.help)).collect::<Vec<_>>();
+                verb.options().into_iter().chain([HELP]).flat_map(offered).collect()
             }
             Self::Attached(name, values) => {
                 let attached = |(word, meaning)| (format!("{name}={word}"), meaning);
@@ -168,17 +168,8 @@ fn offer(word: impl Into<String>, meaning: &str) -> Offer {
     (word.into(), meaning.to_owned())
 }
 
-fn option_of<'a>(verb: &'a Verb, given: &str) -> Option<&'a VerbOption> {
-    verb.options.iter().find(|option| spellings(option).any(|name| name == given))
-}
-
-fn takes_value(option: &VerbOption) -> bool {
-    !option.value.is_empty()
-}
-
-/// Both spellings of an option.
-fn spellings(option: &VerbOption) -> impl Iterator<Item = String> {
-    option.short.map(|letter| format!("-{letter}")).into_iter().chain([format!("--{}", option.long)])
+fn option_of(verb: &Verb, given: &str) -> Option<OptionText> {
+    verb.options().into_iter().find(|option| option.is_named(given))
 }
 
 /// Both spellings of a verb.

@@ -2,15 +2,14 @@
 
 use std::io;
 
-use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::look::Look;
-use super::run_reference::{self, RunReference, unreadable};
+use super::run_reference::{RunReference, unreadable};
 use super::unified::UnifiedDiff;
-use super::verb::{Group, JSON, Values, Verb, VerbOption};
+use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
 use crate::history::{self, FoundRun, OutputPiece, Query};
 use crate::text::count;
 use crate::text::diff;
@@ -20,46 +19,52 @@ pub(super) const VERB: Verb = Verb {
     name: "diff",
     short: None,
     group: Group::Past,
-    arguments: "N M | --last [N]",
-    values: Values::Runs,
     summary: "compare the outputs of two commands",
     text: "\
 A unified diff of the clean outputs, as rexec out prints them. N and M are
 numbers, SESSION:N or -1. With --last, command N (the newest one without N) is
 compared with the run of the same command in the same directory before it.
 ",
-    options: &[
-        VerbOption::flag("last", "compare with the run of the same command before"),
-        VerbOption::flag("normalize", "take no notice of times, durations and ids in hexadecimal").short('n'),
-        JSON,
-    ],
     codes: &[
         (0, "the outputs are equal"),
         (1, "they differ, or cannot be compared"),
         (3, "no journal has that command"),
     ],
     examples: &["rexec diff 12 14", "rexec diff --last", "rexec diff -n --last -1"],
-    run: |parser| {
-        let (mut is_last, mut is_normalized, mut is_json, mut named) = (false, false, false, Vec::new());
-        while let Some(argument) = run_reference::next(parser, &VERB)? {
-            match argument {
-                Long("last") => is_last = true,
-                Short('n') | Long("normalize") => is_normalized = true,
-                Long("json") => is_json = true,
-                Value(word) if named.len() < 2 => named.push(RunReference::of(&word)?),
-                other => return Err(VERB.unexpected(other)),
-            }
-        }
-        let runs = match (is_last, &named[..]) {
-            (true, []) => with_the_one_before(find(&RunReference::of("-1".as_ref())?)?)?,
-            (true, [run]) => with_the_one_before(find(run)?)?,
-            (false, [first, second]) => [find(first)?, find(second)?],
-            (true, _) => return Err(VERB.missing("one command with --last")),
-            (false, _) => return Err(VERB.missing("two commands, as in rexec diff 12 14")),
-        };
-        compare(runs, is_normalized, is_json)
+    call: &Call::<DiffCall> {
+        options: &[
+            Opt::flag("--last", |q| q.is_last = true, "compare with the run of the same command before"),
+            Opt::flag(
+                "-n, --normalize",
+                |q| q.is_normalized = true,
+                "take no notice of times, durations and ids in hexadecimal",
+            ),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::runs("N M | --last [N]", Values::Runs, |q, w| match q.named.len() {
+            2 => w.refuse(VERB.too_much(&w.text())),
+            _ => q.named.extend(w.reference()),
+        }),
+        run: |DiffCall { is_last, is_normalized, is_json, named }| {
+            let runs = match (is_last, &named[..]) {
+                (true, []) => with_the_one_before(find(&RunReference::of("-1".as_ref())?)?)?,
+                (true, [run]) => with_the_one_before(find(run)?)?,
+                (false, [first, second]) => [find(first)?, find(second)?],
+                (true, _) => return Err(VERB.missing("one command with --last")),
+                (false, _) => return Err(VERB.missing("two commands, as in rexec diff 12 14")),
+            };
+            compare(runs, is_normalized, is_json)
+        },
     },
 };
+
+#[derive(Default)]
+struct DiffCall {
+    is_last: bool,
+    is_normalized: bool,
+    is_json: bool,
+    named: Vec<RunReference>,
+}
 
 /// Bytes of an output that are compared. A longer one is refused.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
@@ -151,7 +156,7 @@ fn compare(runs: [FoundRun; 2], is_normalized: bool, is_json: bool) -> Result<u8
     let compared = UnifiedDiff { heads, first, second, changes };
     super::with_output(|out| {
         if is_json {
-            return super::put_json(json(&compared), out);
+            return super::put_json(changed_lines(&compared), out);
         }
         super::written(compared.show(&look, out))
     })?;
@@ -163,7 +168,7 @@ fn changed<'a>(lines: &'a [String], is: &'a [bool], change: &'static str) -> imp
     changed.map(move |(at, (text, _))| DiffLine { change, line: at + 1, text })
 }
 
-fn json(diff: &UnifiedDiff) -> impl Iterator<Item = DiffLine<'_>> {
+fn changed_lines(diff: &UnifiedDiff) -> impl Iterator<Item = DiffLine<'_>> {
     let removed = changed(&diff.first, &diff.changes.removed, "removed");
     removed.chain(changed(&diff.second, &diff.changes.added, "added"))
 }

@@ -12,14 +12,12 @@ use serde::Serialize;
 
 use super::look::Look;
 use super::told;
-use super::verb::{Group, JSON, Values, Verb, VerbOption};
+use super::verb::{Call, Group, Opt, Verb, Words, json};
 
 pub(super) const VERB: Verb = Verb {
     name: "doctor",
     short: None,
     group: Group::Agents,
-    arguments: "",
-    values: Values::Nothing,
     summary: "check the host, the links and the agents, and say what to do",
     text: "\
 Each line begins with ok, note or broken. A note is something that you may
@@ -30,23 +28,34 @@ With --live a command runs for each agent, as rexec run would make the agent
 start it. No agent is started, because that needs its model. It names agents
 that have run for a minute and start shells, of which none has come.
 ",
-    options: &[VerbOption::flag("live", "run a command as each agent would, and see whether it arrives"), JSON],
     codes: &[(1, "something is broken")],
     examples: &["rexec doctor", "rexec doctor --live"],
-    run: |parser| {
-        let [live, json] = VERB.flags(parser, ["live", "json"])?;
-        let findings = checks::all(live)?;
-        let is_broken = findings.iter().any(|finding| finding.state == FindingState::Broken);
-        super::with_output(|out| match json {
-            true => super::put_json(findings.iter(), out),
-            false => {
-                let columns = Look::of_output().columns;
-                super::written(findings.iter().try_for_each(|finding| finding.write(columns, out)))
-            }
-        })?;
-        Ok(if is_broken { exit_code::FAILURE } else { exit_code::SUCCESS })
+    call: &Call::<DoctorCall> {
+        options: &[
+            Opt::flag("--live", |q| q.is_live = true, "run a command as each agent would, and see whether it arrives"),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::NONE,
+        run: |call| {
+            let findings = checks::all(call.is_live)?;
+            let is_broken = findings.iter().any(|finding| finding.state == FindingState::Broken);
+            super::with_output(|out| match call.is_json {
+                true => super::put_json(findings.iter(), out),
+                false => {
+                    let columns = Look::of_output().columns;
+                    super::written(findings.iter().try_for_each(|finding| finding.write(columns, out)))
+                }
+            })?;
+            Ok(if is_broken { exit_code::FAILURE } else { exit_code::SUCCESS })
+        },
     },
 };
+
+#[derive(Default)]
+struct DoctorCall {
+    is_live: bool,
+    is_json: bool,
+}
 
 /// Columns of a finding's state, and of the name of its check.
 const STATE_COLUMNS: usize = 8;

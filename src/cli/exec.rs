@@ -12,7 +12,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
 
-use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::direct::DirectCall;
 use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
 use rexec_sh::protocol::mark::is_mark;
@@ -21,8 +20,8 @@ use rexec_sh::protocol::wire::Direct;
 
 use self::background::BackgroundOptions;
 use super::awaited::Wanted;
-use super::verb::{Group, JSON, Values, Verb, VerbOption};
-use super::{help, installed, wait};
+use super::verb::{Call, Given, Group, Opt, Values, Verb, Words};
+use super::{installed, wait};
 use crate::sys;
 use crate::text::reason::reason;
 
@@ -30,29 +29,8 @@ pub(super) const VERB: Verb = Verb {
     name: "exec",
     short: None,
     group: Group::Agents,
-    arguments: "[--] COMMAND... | -c STRING",
-    values: Values::Program(&[]),
     summary: "run a command through the host",
     text: include_str!("help/exec.txt"),
-    options: &[
-        VerbOption::taking("why", "TEXT", Values::Nothing, "what it is for, for the console and the journal"),
-        VerbOption::flag("tty", "give it a terminal, also where you have none"),
-        VerbOption::taking("timeout", "TIME", Values::Nothing, "end it after this time, as 90 or 1.5h; exit code 124"),
-        VerbOption::taking("env", "NAME=VALUE", Values::Nothing, "set a variable; may be repeated"),
-        VerbOption::flag("clear-env", "give it only the variables of --env"),
-        VerbOption::taking("dir", "DIR", Values::Nothing, "run it in this directory"),
-        VerbOption::taking("as", "NAME", Values::Nothing, "your name on the console and in the journal"),
-        VerbOption::taking("command", "STRING", Values::Nothing, "run this line with sh").short('c'),
-        VerbOption::flag("bg", "start it in the background, and return"),
-        VerbOption::taking("name", "NAME", Values::Nothing, "with --bg: make it a service of this name"),
-        VerbOption::flag("restart", "with --name: end the service of this name first, if it runs"),
-        VerbOption::taking("wait-port", "PORT", Values::Nothing, "with --bg: wait until it listens on this TCP port"),
-        VerbOption::taking("wait-text", "TEXT", Values::Nothing, "with --bg: wait until it has written this text"),
-        VerbOption::taking("wait", "TIME", Values::Nothing, "with --bg: watch it for this time, as 10s"),
-        VerbOption::taking("wait-timeout", "TIME", Values::Nothing, "how long a port or text is awaited (default 60)"),
-        VerbOption::flag("keep-stdin", "with --bg: keep its standard input open, for rexec send"),
-        VerbOption { help: "with --bg: print one JSON object", ..JSON },
-    ],
     codes: &[
         (1, "with --bg: another command has the name, or it ended with 0 before it was ready"),
         (124, "the timeout has ended the command; with --bg: it is not ready in time, and runs on"),
@@ -65,25 +43,92 @@ pub(super) const VERB: Verb = Verb {
         "rexec exec --why 'find the slow test' --timeout 10m -c 'make check | tail'",
         "rexec exec --bg --name web --wait-port 3000 -- npm run dev",
     ],
-    run: |parser| {
-        let (call, background) = read(parser)?;
-        match background {
-            _ if call.line.is_empty() => help::say(&help::verb_help(&VERB)),
-            Some(options) => background::start(&call, &options),
-            None => Err(call.become_shim()),
-        }
+    call: &Call::<ExecWords> {
+        options: &[
+            Opt::value("--why TEXT", |q, v| q.run.why = v.raw(), "what it is for, for the console and the journal"),
+            Opt::flag("--tty", |q| q.run.tty = true, "give it a terminal, also where you have none"),
+            Opt::value(
+                "--timeout TIME",
+                |q, v| q.run.timeout = v.time().unwrap_or_default(),
+                "end it after this time, as 90 or 1.5h; exit code 124",
+            ),
+            Opt::value("--env NAME=VALUE", |q, v| q.run.set.extend(variable(v)), "set a variable; may be repeated"),
+            Opt::flag("--clear-env", |q| q.run.is_bare = true, "give it only the variables of --env"),
+            Opt::value("--dir DIR", |q, v| q.run.dir = Some(v.raw()), "run it in this directory"),
+            Opt::value("--as NAME", |q, v| q.run.whoami = Some(v.raw()), "your name on the console and in the journal"),
+            Opt::value(
+                "-c, --command STRING",
+                |q, v| q.run.line = vec!["sh".into(), "-c".into(), v.raw()],
+                "run this line with sh",
+            ),
+            Opt::flag("--bg", |q| q.is_background = true, "start it in the background, and return"),
+            Opt::value(
+                "--name NAME",
+                |q, v| q.background.name = Some(v.text()),
+                "with --bg: make it a service of this name",
+            ),
+            Opt::flag(
+                "--restart",
+                |q| q.background.restarts = true,
+                "with --name: end the service of this name first, if it runs",
+            ),
+            Opt::value(
+                "--wait-port PORT",
+                |q, v| q.background.awaited.extend(v.port().map(Wanted::Port)),
+                "with --bg: wait until it listens on this TCP port",
+            ),
+            Opt::value(
+                "--wait-text TEXT",
+                |q, v| q.background.awaited.extend(wait::text(v)),
+                "with --bg: wait until it has written this text",
+            ),
+            Opt::value(
+                "--wait TIME",
+                |q, v| q.background.awaited.extend(v.time().map(Wanted::Time)),
+                "with --bg: watch it for this time, as 10s",
+            ),
+            Opt::value(
+                "--wait-timeout TIME",
+                |q, v| q.background.timeout = v.time(),
+                "how long a port or text is awaited (default 60)",
+            ),
+            Opt::flag(
+                "--keep-stdin",
+                |q| q.background.keeps_stdin = true,
+                "with --bg: keep its standard input open, for rexec send",
+            ),
+            Opt::flag("--json", |q| q.background.is_json = true, "with --bg: print one JSON object"),
+        ],
+        words: Words::line("[--] COMMAND... | -c STRING", Values::Program(&[]), |q, w| q.run.line.push(w.raw())),
+        run: |ExecWords { run, background, is_background }| {
+            if run.line.is_empty() {
+                return Err(VERB.missing("a command"));
+            }
+            if let Some(option) = background.given().filter(|_| !is_background) {
+                return Err(VERB.missing(&format!("--bg with {option}")));
+            }
+            background.check()?;
+            if is_background { background::start(&run, &background) } else { Err(run.become_shim()) }
+        },
     },
 };
 
+#[derive(Default)]
+struct ExecWords {
+    run: ExecCall,
+    background: BackgroundOptions,
+    is_background: bool,
+}
+
 /// A command, and how the shim should run it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ExecCall {
     environment: Direct,
     why: OsString,
     timeout: Duration,
     /// Variables for the command.
     set: Vec<(OsString, OsString)>,
-    /// Whether it gets no others.
+    /// True if it gets no others.
     is_bare: bool,
     tty: bool,
     whoami: Option<OsString>,
@@ -95,21 +140,6 @@ struct ExecCall {
 }
 
 impl ExecCall {
-    fn new(environment: Direct) -> Self {
-        Self {
-            environment,
-            why: OsString::new(),
-            timeout: Duration::ZERO,
-            set: Vec::new(),
-            is_bare: false,
-            tty: false,
-            whoami: None,
-            options: Vec::new(),
-            dir: None,
-            line: Vec::new(),
-        }
-    }
-
     /// Enters the directory in which the command runs.
     fn enter_dir(&self) -> Result<(), Notice> {
         let Some(dir) = &self.dir else { return Ok(()) };
@@ -176,60 +206,10 @@ fn c_string(word: OsString) -> CString {
     CString::new(word.into_vec()).expect("arguments and variables come from C strings")
 }
 
-/// Reads the command line. A call without a command asks for help.
-fn read(parser: &mut lexopt::Parser) -> Result<(ExecCall, Option<BackgroundOptions>), Notice> {
-    let (mut call, mut options, mut is_background) =
-        (ExecCall::new(Direct::Caller), BackgroundOptions::default(), false);
-    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-        match argument {
-            Long("help") | Short('h') => return Ok((ExecCall::new(Direct::Caller), None)),
-            Long("why") => call.why = raw(&VERB, parser)?,
-            Long("tty") => call.tty = true,
-            Long("timeout") => call.timeout = VERB.time("--timeout", parser)?,
-            Long("env") => call.set.push(variable(&VERB, parser)?),
-            Long("clear-env") => call.is_bare = true,
-            Long("dir") => call.dir = Some(raw(&VERB, parser)?),
-            Long("as") => call.whoami = Some(raw(&VERB, parser)?),
-            Long("command") | Short('c') => call.line = vec!["sh".into(), "-c".into(), raw(&VERB, parser)?],
-            Long("bg") => is_background = true,
-            Long("name") => options.name = Some(VERB.value(parser)?),
-            Long("restart") => options.restarts = true,
-            Long("wait-port") => options.awaited.push(Wanted::Port(VERB.port("--wait-port", parser)?)),
-            Long("wait-text") => options.awaited.push(wait::text(&VERB, "--wait-text", parser)?),
-            Long("wait") => options.awaited.push(Wanted::Time(VERB.time("--wait", parser)?)),
-            Long("wait-timeout") => options.timeout = Some(VERB.time("--wait-timeout", parser)?),
-            Long("keep-stdin") => options.keeps_stdin = true,
-            Long("json") => options.is_json = true,
-            Value(word) => {
-                call.line.push(word);
-                call.line.extend(parser.raw_args().map_err(|error| VERB.wrong(&error))?);
-            }
-            other => return Err(VERB.unexpected(other)),
-        }
-    }
-    if call.line.is_empty() {
-        return Err(VERB.missing("a command"));
-    }
-    if let Some(option) = options.given().filter(|_| !is_background) {
-        return Err(VERB.missing(&format!("--bg with {option}")));
-    }
-    options.check()?;
-    Ok((call, is_background.then_some(options)))
-}
-
-fn raw(verb: &Verb, parser: &mut lexopt::Parser) -> Result<OsString, Notice> {
-    parser.value().map_err(|error| verb.wrong(&error))
-}
-
 /// The variable that `--env` names.
-fn variable(verb: &Verb, parser: &mut lexopt::Parser) -> Result<(OsString, OsString), Notice> {
-    let given = raw(verb, parser)?;
-    let bytes = given.as_bytes();
-    match bytes.iter().position(|&byte| byte == b'=') {
-        None | Some(0) => Err(verb.not_valid("--env", &given.to_string_lossy(), "a variable is NAME=VALUE")),
-        Some(at) => {
-            let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-            Ok((part(&bytes[..at]), part(&bytes[at + 1..])))
-        }
-    }
+fn variable(given: &mut Given<'_>) -> Option<(OsString, OsString)> {
+    let bytes = given.raw().into_vec();
+    let at = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);
+    let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    given.or_refuse(at.map(|at| (part(&bytes[..at]), part(&bytes[at + 1..]))), "a variable is NAME=VALUE")
 }

@@ -12,12 +12,11 @@ mod process;
 mod requests;
 mod session;
 
-use lexopt::prelude::Long;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::stdio_server::StdioServer;
-use super::verb::{Group, Values, Verb, VerbOption};
+use super::verb::{Call, Group, Opt, Verb, Words};
 use dialect::Dialect;
 use requests::Identity;
 use session::ExecSession;
@@ -29,8 +28,6 @@ pub(super) const VERB: Verb = Verb {
     name: "exec-server",
     short: None,
     group: Group::Agents,
-    arguments: "",
-    values: Values::Nothing,
     summary: "run Codex's commands in the host (see rexec help codex)",
     text: "\
 Codex starts this program when its environments.toml says so, and then runs its
@@ -39,31 +36,46 @@ host needs to run when Codex starts; a command that finds none says so.
 With v0, outputBytesCap is checked and changes nothing: that protocol cannot
 ask for earlier output, so all of it is sent at once and none is retained.
 ",
-    options: &[
-        VerbOption::taking("protocol", "PROTOCOL", Values::Words(&PROTOCOLS), "current, or v0 for exec-server.v0"),
-        VerbOption::taking("as", "NAME", Values::Nothing, "the caller's name (default: the one that it gives)"),
-    ],
     codes: &[(0, "the client has closed its side, or a signal came")],
     examples: &["rexec exec-server"],
-    run: serve,
+    call: &Call::<ServerCall> {
+        options: &[
+            Opt::word(
+                "--protocol PROTOCOL",
+                &PROTOCOLS,
+                |q, v| q.dialect = v.word(dialect).unwrap_or_default(),
+                "current, or v0 for exec-server.v0",
+            ),
+            Opt::value(
+                "--as NAME",
+                |q, v| q.whoami = Some(v.text()),
+                "the caller's name (default: the one that it gives)",
+            ),
+        ],
+        words: Words::NONE,
+        run: serve,
+    },
 };
 
 /// The variable by which a caller names itself.
 const WHOAMI: &str = "REXEC_WHOAMI";
 
-fn serve(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
-    let (mut dialect, mut whoami) = (Dialect::Current, std::env::var(WHOAMI).ok().filter(|name| !name.is_empty()));
-    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-        match argument {
-            Long("as") => whoami = Some(VERB.value(parser)?),
-            Long("protocol") => match VERB.value(parser)?.as_str() {
-                "current" => dialect = Dialect::Current,
-                "v0" => dialect = Dialect::V0,
-                other => return Err(VERB.none_of("--protocol", other, &PROTOCOLS)),
-            },
-            other => return Err(VERB.unexpected(other)),
-        }
+#[derive(Default)]
+struct ServerCall {
+    dialect: Dialect,
+    whoami: Option<String>,
+}
+
+fn dialect(word: &str) -> Option<Dialect> {
+    match word {
+        "current" => Some(Dialect::Current),
+        "v0" => Some(Dialect::V0),
+        _ => None,
     }
+}
+
+fn serve(ServerCall { dialect, whoami }: ServerCall) -> Result<u8, Notice> {
+    let whoami = whoami.or_else(|| std::env::var(WHOAMI).ok().filter(|name| !name.is_empty()));
     let identity = Identity { whoami, session: format!("exec-server:{}", std::process::id()) };
     StdioServer::serve(ExecSession::new(dialect, identity))?;
     Ok(exit_code::SUCCESS)

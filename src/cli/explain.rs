@@ -1,14 +1,14 @@
 //! `rexec explain`: what a command's text runs, and whether it runs with a terminal. Nothing is run.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use lexopt::prelude::{Long, Value};
 use serde::Serialize;
 
 use super::columns::{self, Column};
 use super::look::Look;
-use super::verb::{Group, JSON, Values, Verb};
+use super::verb::{Call, Group, Values, Verb, Words, json};
 use crate::script::{
     self, Argument, Excuse, Fed, FedBy, FedCommand, Leaf, LeafState, OpaqueReason, Problem, RedirectKind, Redirection,
     SudoAsks, Via,
@@ -20,8 +20,6 @@ pub(super) const VERB: Verb = Verb {
     name: "explain",
     short: None,
     group: Group::Own,
-    arguments: "COMMAND",
-    values: Values::Nothing,
     summary: "show what a command would run and feed",
     text: "\
 COMMAND is a text for the shell, as one word. Each program in it has one line,
@@ -41,27 +39,27 @@ Filters such as grep do not count, nor do sudo, ssh, git and gpg, which never
 take an answer from a pipe. The last line says which of the two the command
 wants, as far as its text tells.
 ",
-    options: &[JSON],
     codes: &[],
     examples: &["rexec explain 'cd web && git push 2>&1 | tail -5'", "rexec explain --json 'yes | ./setup'"],
-    run: |parser| {
-        let mut text = None;
-        let mut is_json = false;
-        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-            match argument {
-                Long("json") => is_json = true,
-                Value(word) if text.is_none() => text = Some(word.into_vec()),
-                other => return Err(VERB.unexpected(other)),
-            }
-        }
-        let Some(text) = text else { return Err(VERB.missing("a command")) };
-        let explained = Explained::read(&text);
-        super::with_output(|out| match is_json {
-            true => super::put_json(std::iter::once(&explained.form()), out),
-            false => super::written(out.write_all(explained.draw(&Look::of_output()).as_bytes())),
-        })
+    call: &Call::<ExplainCall> {
+        options: &[json(|q| q.is_json = true)],
+        words: Words::one("COMMAND", Values::Nothing, |q, w| q.text = Some(w.raw())),
+        run: |ExplainCall { text, is_json }| {
+            let text = text.ok_or_else(|| VERB.missing("a command"))?;
+            let explained = Explained::read(text.as_bytes());
+            super::with_output(|out| match is_json {
+                true => super::put_json(std::iter::once(&explained.form()), out),
+                false => super::written(out.write_all(explained.draw(&Look::of_output()).as_bytes())),
+            })
+        },
     },
 };
+
+#[derive(Default)]
+struct ExplainCall {
+    text: Option<OsString>,
+    is_json: bool,
+}
 
 /// Columns of what leads to a program.
 const VIA_COLUMNS: usize = 32;

@@ -7,12 +7,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use lexopt::Arg;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
-use super::verb::{Group, Values, Verb, VerbOption};
+use super::run_reference::{NO_SUCH_RUN, RunReference, unreadable};
+use super::verb::{Call, Group, Opt, Values, Verb, Words};
 use super::{out, quoted, say_bytes, shown_json};
 use crate::history::{FoundRun, OutputSource, RunOutcome, RunRecording};
 use crate::journal::recording::{CastHeader, EventKind, RecordedEvent, cast};
@@ -30,8 +29,6 @@ pub(super) const VERB: Verb = Verb {
     name: "export",
     short: None,
     group: Group::Past,
-    arguments: "N",
-    values: Values::Nothing,
     summary: "write a command and its output as a file for others",
     text: "\
 N is a number, SESSION:N or -1. Without -o the file goes to standard output.
@@ -42,16 +39,19 @@ A cast needs a recording, which hosts make unless they were started with
 --no-record. It has what draws, and nothing that asks or changes the terminal
 on which it is played. The other forms use what the journal has.
 ",
-    options: &[
-        VerbOption::flag("cast", "an asciicast v2 file, which asciinema plays"),
-        VerbOption::flag("text", "the output as text, redraws resolved"),
-        VerbOption::flag("md", "Markdown for an issue or a pull request"),
-        VerbOption::taking("output", "FILE", Values::Nothing, "write to this file").short('o'),
-        VerbOption::flag("force", "replace the file if it exists"),
-    ],
     codes: &[(1, "there is no recording for a cast, or the file exists"), NO_SUCH_RUN],
     examples: &["rexec export 44 --cast -o build.cast && asciinema play build.cast", "rexec export -1 --md | wl-copy"],
-    run,
+    call: &Call::<ExportCall> {
+        options: &[
+            Opt::flag("--cast", |q| q.forms.push(ExportForm::Cast), "an asciicast v2 file, which asciinema plays"),
+            Opt::flag("--text", |q| q.forms.push(ExportForm::Text), "the output as text, redraws resolved"),
+            Opt::flag("--md", |q| q.forms.push(ExportForm::Markdown), "Markdown for an issue or a pull request"),
+            Opt::value("-o, --output FILE", |q, v| q.path = Some(v.raw().into()), "write to this file"),
+            Opt::flag("--force", |q| q.is_forced = true, "replace the file if it exists"),
+        ],
+        words: Words::run("N", Values::Nothing, |q, w| q.reference = w.reference()),
+        run,
+    },
 };
 
 /// The form of a file.
@@ -63,43 +63,30 @@ enum ExportForm {
 }
 
 impl ExportForm {
-    fn of_option(name: &str) -> Option<Self> {
-        match name {
+    fn of_file(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
             "cast" => Some(Self::Cast),
-            "text" => Some(Self::Text),
+            "txt" | "text" => Some(Self::Text),
             "md" => Some(Self::Markdown),
             _ => None,
         }
     }
-
-    fn of_file(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
-            "txt" => Some(Self::Text),
-            extension => Self::of_option(extension),
-        }
-    }
 }
 
-fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
-    let (mut form, mut path, mut is_forced, mut reference) = (None, None, false, None);
-    while let Some(argument) = run_reference::next(parser, &VERB)? {
-        match argument {
-            Arg::Long("force") => is_forced = true,
-            Arg::Short('o') | Arg::Long("output") => {
-                path = Some(PathBuf::from(parser.value().map_err(|error| VERB.wrong(&error))?));
-            }
-            Arg::Long(name) if form.is_none() && ExportForm::of_option(name).is_some() => {
-                form = ExportForm::of_option(name);
-            }
-            Arg::Long(name) if ExportForm::of_option(name).is_some() => {
-                return Err(VERB.missing("one of --cast, --text and --md"));
-            }
-            Arg::Value(word) if reference.is_none() => reference = Some(RunReference::of(&word)?),
-            other => return Err(VERB.unexpected(other)),
-        }
+#[derive(Default)]
+struct ExportCall {
+    reference: Option<RunReference>,
+    forms: Vec<ExportForm>,
+    path: Option<PathBuf>,
+    is_forced: bool,
+}
+
+fn run(ExportCall { reference, forms, path, is_forced }: ExportCall) -> Result<u8, Notice> {
+    if forms.len() > 1 {
+        return Err(VERB.missing("one of --cast, --text and --md"));
     }
     let reference = reference.ok_or_else(|| VERB.missing("a command number; rexec log shows the numbers"))?;
-    let form = form.or_else(|| path.as_deref().and_then(ExportForm::of_file));
+    let form = forms.first().copied().or_else(|| path.as_deref().and_then(ExportForm::of_file));
     let form = form.ok_or_else(|| VERB.missing("a form: --cast, --text or --md"))?;
     let home = super::home()?;
     let run = out::find_with_output(&reference, &home)?;

@@ -11,7 +11,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::look::Look;
 use super::nearest;
-use super::verb::{Group, Verb, VerbOption};
+use super::verb::{Group, OptionText, Verb};
 
 /// A page of the manual.
 #[derive(Debug)]
@@ -61,9 +61,19 @@ const COLUMNS: usize = 79;
 /// The column in which explanations begin.
 const INDENT: usize = 20;
 
+/// The same in the help for rexec-host.
+const HOST_INDENT: usize = 28;
+/// What follows its options.
+const HOST_END: &str = include_str!("help/rexec-host.txt");
+
 /// Prints a help, in the width of the terminal.
 pub(super) fn say(text: &str) -> Result<u8, Notice> {
     super::say(&narrow::fitted(text, Look::of_output().columns))
+}
+
+/// Runs a verb, or prints its help if the command line asks for that.
+pub(super) fn run(verb: &Verb, parser: &mut lexopt::Parser) -> Result<u8, Notice> {
+    verb.run(parser)?.map_or_else(|| say(&verb_help(verb)), Ok)
 }
 
 /// `rexec --help`.
@@ -95,7 +105,7 @@ pub(super) fn all(verbs: &[&Verb]) -> String {
 fn term(verb: &Verb) -> String {
     let short = verb.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
     // The first form of the arguments is enough in a list.
-    let arguments = verb.arguments.split(" | ").next().unwrap_or_default();
+    let arguments = verb.words().usage.split(" | ").next().unwrap_or_default();
     format!("{short}{} {arguments}", verb.name).trim_end().to_owned()
 }
 
@@ -127,11 +137,18 @@ fn line(text: &mut String, term: &str, explanation: &str) {
 
 /// `rexec VERB --help`.
 pub(super) fn verb_help(verb: &Verb) -> String {
-    let mut text = format!("rexec {}: {}\n\nusage: {}\n", verb.name, verb.summary, verb.usage());
-    let _ = write!(text, "\n{}", verb.text);
-    text.push_str("\noptions:\n");
-    let help = VerbOption::flag("help", "print this help").short('h');
-    verb.options.iter().chain([&help]).for_each(|option| line(&mut text, &option.written(), option.help));
+    let Verb { summary, text, .. } = verb;
+    let mut text = format!("{}: {summary}\n\nusage: {}\n\n{text}\noptions:\n", verb.program(), verb.usage());
+    let own = OptionText::help("print this help");
+    let mut options = verb.options();
+    if verb.group == Group::Program {
+        // The last row is that of the version.
+        options.insert(options.len() - 1, own);
+        options.iter().for_each(|option| explain(&mut text, option));
+        return text + "\n" + HOST_END;
+    }
+    options.push(own);
+    options.iter().for_each(|option| line(&mut text, &option.term(), option.help));
     text.push_str("\nexit codes:\n");
     codes(verb).iter().for_each(|(code, says)| line(&mut text, &code.to_string(), says));
     if !verb.examples.is_empty() {
@@ -139,6 +156,12 @@ pub(super) fn verb_help(verb: &Verb) -> String {
         verb.examples.iter().for_each(|example| _ = writeln!(text, "  {example}"));
     }
     text
+}
+
+/// Writes an option of rexec-host, whose explanations have their own lines.
+fn explain(text: &mut String, option: &OptionText) {
+    let explanation = option.help.replace('\n', &format!("\n{:HOST_INDENT$}", ""));
+    let _ = writeln!(text, "  {:1$}{explanation}", option.term(), HOST_INDENT - 2);
 }
 
 /// All exit codes of a verb, smallest first.

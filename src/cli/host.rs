@@ -4,38 +4,222 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::choice::{self, Sanitize, Tty};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
+use super::help;
+use super::verb::{Call, Given, Group, Opt, Values, Verb, Words};
 use crate::host::{Color, Host, HostOptions, PromptChoice};
 use crate::limits;
 use crate::sink::console::View;
 use crate::sys::terminal;
 use crate::text::escape::escape_line;
 
-const HELP: &str = include_str!("help/rexec-host.txt");
+pub(super) const PROGRAM: Verb = Verb {
+    name: "rexec-host",
+    short: None,
+    group: Group::Program,
+    summary: "runs AI coding agents' commands on one console, under your eye",
+    text: "\
+Start it in a terminal of its own and leave it there. Agents whose shell is
+rexec-sh send it their commands. It runs each command, shows it here, journals
+it, and sends output and exit code back. ^C stops the command that is shown, q
+ends the host, ? lists the other keys.
+",
+    codes: &[],
+    examples: &[],
+    call: &CALL,
+};
 
-/// The options, for a hint at a misspelt one.
-fn names() -> Vec<&'static str> {
-    HELP.split_whitespace().filter(|word| word.starts_with("--")).collect()
-}
+const CALL: Call<HostCall> = Call {
+    options: &[
+        Opt::value(
+            "--pty-size COLSxROWS",
+            |q, v| q.options.pty_size = size(v),
+            "size of the commands' terminals\n\
+             (default 160x48, larger if this terminal is)",
+        ),
+        Opt::value(
+            "--tty WHEN",
+            |q, v| q.options.tty = word(v, Tty::named, Tty::WORDS),
+            "where a command's output goes: auto, to a terminal\n\
+             where its caller's does, else to a pipe (default);\n\
+             always, to a terminal, for colours and progress\n\
+             bars here; never, and no command can ask you",
+        ),
+        Opt::flag("--no-pty", |q| q.options.tty = Tty::Never, "the same as --tty never"),
+        Opt::flag(
+            "--live",
+            |q| q.options.live = true,
+            "show lines when a program prints them: set\n\
+             PYTHONUNBUFFERED=1 and\n\
+             GFORTRAN_UNBUFFERED_PRECONNECTED=y, unless they are\n\
+             set, for commands that write to a pipe",
+        ),
+        Opt::flag(
+            "--markers",
+            |q| q.options.markers = true,
+            "set REXEC_SEQ and REXEC_AGENT in the commands of\n\
+             rexec-sh, too; they differ from run to run, which\n\
+             the environment of an agent's own shell does not",
+        ),
+        Opt::value(
+            "--sanitize HOW",
+            |q, v| q.options.sanitize = word(v, Sanitize::named, Sanitize::WORDS),
+            "what agents get of output on a terminal: collapse\n\
+             resolves redraws (default), strip deletes escape\n\
+             sequences, tidy deletes escape sequences and the\n\
+             earlier states of rewritten lines, raw deletes\n\
+             nothing. On pipes it is tidy, unless you say raw",
+        ),
+        Opt::value(
+            "--console HOW",
+            |q, v| q.options.view = word(v, view, "safe, raw"),
+            "what reaches this terminal: safe passes text,\n\
+             colours and moves within a command's lines\n\
+             (default). raw passes everything and resets modes\n\
+             after each command; output can then imitate and\n\
+             overwrite the console's own lines",
+        ),
+        Opt::value(
+            "--color WHEN",
+            |q, v| q.options.color = word(v, color, "auto, always, never"),
+            "auto: colours on this terminal unless NO_COLOR is set\n\
+             or TERM is dumb (default); always; never, those of\n\
+             commands neither",
+        ),
+        Opt::flag(
+            "--no-highlight",
+            |q| q.options.highlights = false,
+            "do not mark errors, diffs and the like in output\n\
+             that has no colours of its own",
+        ),
+        Opt::flag(
+            "--no-status",
+            |q| q.options.has_status = false,
+            "no status line in the terminal's last row, no title",
+        ),
+        Opt::value(
+            "--notify COMMAND",
+            |q, v| q.options.notify = Some(v.text()),
+            "run sh -c COMMAND when a command waits for you; what\n\
+             it is about is in REXEC_RUN, REXEC_AGENT,\n\
+             REXEC_COMMAND and REXEC_MESSAGE",
+        ),
+        Opt::flag(
+            "--trace",
+            |q| q.options.traces = true,
+            "give each command a TRACEPARENT, which continues its\n\
+             caller's; rexec otlp exports the spans",
+        ),
+        Opt::flag("--redact-agents", |q| q.options.redact_agents = true, "mask secrets in what agents get, too"),
+        Opt::value(
+            "--prompts HOW",
+            |q, v| q.options.prompts = word(v, PromptChoice::named, PromptChoice::WORDS),
+            "whether commands can ask you: auto, while this is a\n\
+             terminal and a key was pressed in the last 5 minutes\n\
+             (default); ask, always; fail, never: then they have\n\
+             no terminal",
+        ),
+        Opt::value(
+            "--prompt-wait SECONDS",
+            |q, v| q.options.prompt_wait = seconds(v, limits::PROMPT_WAIT_MAX, "as in 60 or 300"),
+            "how long it waits, then it gets end of file\n\
+             (default 60)",
+        ),
+        Opt::value(
+            "--grace SECONDS",
+            |q, v| q.options.grace = seconds(v, limits::GRACE_MAX, "as in 2 or 0.5"),
+            "from SIGTERM to SIGKILL when you end a command\n\
+             (default 2)",
+        ),
+        Opt::value(
+            "--raw-cap MIB",
+            |q, v| q.options.raw_cap = raw_cap(v),
+            "how much of the beginning, and of the end, of a\n\
+             long output the journal keeps as bytes (default 16;\n\
+             0 keeps nothing)",
+        ),
+        Opt::value(
+            "--budget SIZE",
+            |q, v| q.options.budget = budget(v),
+            "give agents this much of each output, as in 256K:\n\
+             its beginning and its end, and between them one\n\
+             line with the command that prints the rest\n\
+             (default off; REXEC_BUDGET for one caller)",
+        ),
+        Opt::flag(
+            "--no-record",
+            |q| q.options.records = false,
+            "keep no recordings, which have a command's output\n\
+             with its times, for rexec replay",
+        ),
+        Opt::flag(
+            "--no-environments",
+            |q| q.options.environments = false,
+            "keep no variables of commands in the journal; rexec\n\
+             rerun needs them (secrets are never kept)",
+        ),
+        Opt::flag(
+            "--unseen-landlock",
+            |q| q.options.unseen_landlock = true,
+            "for a host with no_new_privs, which cannot see\n\
+             Landlock sandboxes: run commands of callers that\n\
+             differ from the host in nothing else",
+        ),
+        Opt::flag(
+            "--allow-sandboxed",
+            |q| q.options.allow_sandboxed = true,
+            "run commands of sandboxed callers, outside of their\n\
+             sandboxes; without it they stay inside, and are\n\
+             only reported",
+        ),
+        Opt::value(
+            "--end-idle MINUTES",
+            |q, v| q.options.end_idle = minutes(v),
+            "end when nobody has needed the host for this long, and\n\
+             at most twice as long: no command, no rexec tail, no\n\
+             agent of rexec run (default 0: never; 30 for the one\n\
+             that rexec run starts)",
+        ),
+        Opt::flag("--no-reports", |q| q.options.reports = false, "do not show what sandboxed callers run"),
+        Opt::flag(
+            "--require-descriptor",
+            |q| q.options.require_descriptor = true,
+            "refuse requests that bring no file descriptor, as\n\
+             those through a relay of bytes (rexec and rexec-sh\n\
+             always send one)",
+        ),
+        Opt::flag("-V, --version", |q| q.says = Some(VERSION), "print the version"),
+        Opt::value("--otlp TARGET", otlp, ""),
+    ],
+    words: Words::many("", Values::Nothing, no_word),
+    run,
+};
+
+const VERSION: &str = concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// Runs rexec-host to its end; returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    super::finish(run(&mut lexopt::Parser::from_env()))
+    super::finish(read_and_run(&mut lexopt::Parser::from_env()))
 }
 
-/// What rexec-host is asked for.
-enum Invocation {
-    Say(&'static str),
-    /// To be the host. The paths come from the environment and are still empty.
-    Host(Box<HostOptions>),
+/// The paths in the options are empty: they come from the environment.
+struct HostCall {
+    options: HostOptions,
+    /// This is printed, and no host starts.
+    says: Option<&'static str>,
 }
 
-/// What holds without options.
+impl Default for HostCall {
+    fn default() -> Self {
+        Self { options: defaults(), says: None }
+    }
+}
+
+/// The options that hold without a command line.
 fn defaults() -> HostOptions {
     HostOptions {
         socket: PathBuf::new(),
@@ -67,27 +251,32 @@ fn defaults() -> HostOptions {
     }
 }
 
-/// Does what these arguments of rexec-host ask for; returns the exit code.
-pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
-    match parse(parser)? {
-        Invocation::Say(text) => super::say(text),
-        Invocation::Host(options) => {
-            std::panic::set_hook(Box::new({
-                let before = std::panic::take_hook();
-                move |info| {
-                    terminal::restore_in_panic();
-                    before(info);
-                }
-            }));
-            if super::installed::shim().is_none() {
-                // Agents may use a shell that is installed elsewhere, so the host starts all the same.
-                super::told::put(NO_SHIM);
-            }
-            let (socket, home) = (super::socket_path()?, super::home()?);
-            Host::open(HostOptions { socket, home, ..*options })?.run()?;
-            Ok(exit_code::SUCCESS)
-        }
+/// Does what these arguments of rexec-host ask for; returns the exit code. `help` is the only word that it knows.
+pub(super) fn read_and_run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
+    if parser.try_raw_args().is_some_and(|words| words.peek().is_some_and(|word| word == "help")) {
+        return help::say(&help::verb_help(&PROGRAM));
     }
+    help::run(&PROGRAM, parser)
+}
+
+fn run(HostCall { options, says }: HostCall) -> Result<u8, Notice> {
+    if let Some(text) = says {
+        return super::say(text);
+    }
+    std::panic::set_hook(Box::new({
+        let before = std::panic::take_hook();
+        move |info| {
+            terminal::restore_in_panic();
+            before(info);
+        }
+    }));
+    if super::installed::shim().is_none() {
+        // Agents may use a shell that is installed elsewhere, so the host starts all the same.
+        super::told::put(NO_SHIM);
+    }
+    let (socket, home) = (super::socket_path()?, super::home()?);
+    Host::open(HostOptions { socket, home, ..options })?.run()?;
+    Ok(exit_code::SUCCESS)
 }
 
 /// The warning when no shell for agents is installed with the host.
@@ -97,93 +286,34 @@ const NO_SHIM: Notice = Notice::fixed(
     "install rexec again, or move its programs together",
 );
 
-fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
-    let mut options = defaults();
-    let mut is_first = true;
-    while let Some(argument) = parser.next().map_err(wrong)? {
-        match argument {
-            Short('h') | Long("help") => return Ok(Invocation::Say(HELP)),
-            Value(word) if is_first && word == "help" => return Ok(Invocation::Say(HELP)),
-            // `help` as the first word is the only word that rexec-host knows.
-            Value(word) => {
-                let word = super::quoted(&word);
-                let problem = format_args!("rexec-host takes options only, not {word}");
-                return Err(Notice::usage(problem, "rexec-host --help shows them"));
-            }
-            Short('V') | Long("version") => {
-                return Ok(Invocation::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
-            }
-            Long("allow-sandboxed") => options.allow_sandboxed = true,
-            Long("unseen-landlock") => options.unseen_landlock = true,
-            Long("no-reports") => options.reports = false,
-            Long("require-descriptor") => options.require_descriptor = true,
-            Long("color") => options.color = word(parser, "--color", color, "auto, always, never")?,
-            Long("no-highlight") => options.highlights = false,
-            Long("live") => options.live = true,
-            Long("markers") => options.markers = true,
-            Long("redact-agents") => options.redact_agents = true,
-            Long("no-pty") => options.tty = Tty::Never,
-            Long("tty") => options.tty = word(parser, "--tty", Tty::named, Tty::WORDS)?,
-            Long("sanitize") => {
-                options.sanitize = word(parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
-            }
-            Long("trace") => options.traces = true,
-            Long("otlp") => {
-                let target = escape_line(&value(parser)?, super::ARGUMENT_COLUMNS);
-                let hint = format_args!("rexec-host --trace; beside it rexec otlp --follow --to {target}");
-                return Err(Notice::usage("--otlp is now a command of rexec", hint));
-            }
-            Long("notify") => options.notify = Some(value(parser)?),
-            Long("no-status") => options.has_status = false,
-            Long("console") => options.view = word(parser, "--console", view, "safe, raw")?,
-            Long("prompts") => {
-                options.prompts = word(parser, "--prompts", PromptChoice::named, PromptChoice::WORDS)?;
-            }
-            Long("prompt-wait") => {
-                options.prompt_wait =
-                    seconds("--prompt-wait", &value(parser)?, limits::PROMPT_WAIT_MAX, "as in 60 or 300")?;
-            }
-            Long("pty-size") => options.pty_size = Some(size(&value(parser)?)?),
-            Long("raw-cap") => options.raw_cap = raw_cap(&value(parser)?)?,
-            Long("budget") => {
-                let chosen = word(parser, "--budget", choice::budget, choice::BUDGET_WORDS)?;
-                options.budget = usize::try_from(chosen).unwrap_or(0);
-            }
-            Long("no-record") => options.records = false,
-            Long("no-environments") => options.environments = false,
-            Long("end-idle") => options.end_idle = minutes(&value(parser)?)?,
-            Long("grace") => {
-                options.grace = seconds("--grace", &value(parser)?, limits::GRACE_MAX, "as in 2 or 0.5")?;
-            }
-            other => return Err(wrong(other.unexpected())),
-        }
-        is_first = false;
+fn no_word(_: &mut HostCall, given: &mut Given<'_>) {
+    let problem = format!("rexec-host takes options only, not {}", super::quoted(given.raw()));
+    given.refuse(Notice::usage(problem, "rexec-host --help shows them"));
+}
+
+fn otlp(_: &mut HostCall, given: &mut Given<'_>) {
+    let target = escape_line(&given.text(), super::ARGUMENT_COLUMNS);
+    let hint = format_args!("rexec-host --trace; beside it rexec otlp --follow --to {target}");
+    given.refuse(Notice::usage("--otlp is now a command of rexec", hint));
+}
+
+/// The value, or a default with the notice that it is not valid.
+fn read<T: Default>(given: &mut Given<'_>, read: Option<T>, is_not: &str, hint: &str) -> T {
+    if read.is_none() {
+        let problem = format_args!("{}: {} is not {is_not}", given.name(), super::quoted(given.raw()));
+        given.refuse(Notice::usage(problem, hint));
     }
-    Ok(Invocation::Host(Box::new(options)))
+    read.unwrap_or_default()
 }
 
-fn wrong(error: lexopt::Error) -> Notice {
-    super::wrong_call(&error, "rexec-host", &names())
+/// One of a few words.
+fn word<T: Default>(given: &mut Given<'_>, named: impl FnOnce(&[u8]) -> Option<T>, allowed: &str) -> T {
+    let found = named(given.text().as_bytes());
+    read(given, found, &format!("a valid value ({allowed})"), "rexec-host --help shows what each value does")
 }
 
-/// The value of an option. What is not UTF-8 in it is replaced, and no such value is valid.
-fn value(parser: &mut lexopt::Parser) -> Result<String, Notice> {
-    parser.value().map(|value| value.to_string_lossy().into_owned()).map_err(wrong)
-}
-
-/// The value of an option that takes one of a few words.
-fn word<T>(
-    parser: &mut lexopt::Parser,
-    option: &str,
-    named: impl FnOnce(&[u8]) -> Option<T>,
-    allowed: &str,
-) -> Result<T, Notice> {
-    let word = value(parser)?;
-    named(word.as_bytes()).ok_or_else(|| {
-        let word = super::quoted(&word);
-        let problem = format_args!("{option}: {word} is not a valid value ({allowed})");
-        Notice::usage(problem, "rexec-host --help shows what each value does")
-    })
+fn budget(given: &mut Given<'_>) -> usize {
+    usize::try_from(word(given, choice::budget, choice::BUDGET_WORDS)).unwrap_or(0)
 }
 
 fn color(word: &[u8]) -> Option<Color> {
@@ -204,66 +334,66 @@ fn view(word: &[u8]) -> Option<View> {
 }
 
 /// Columns and rows.
-fn size(text: &str) -> Result<(u16, u16), Notice> {
+fn size(given: &mut Given<'_>) -> Option<(u16, u16)> {
     let (cols_max, rows_max) = (limits::WINDOW_COLS_MAX, limits::WINDOW_ROWS_MAX);
-    let parse = || {
+    let parse = |text: &str| {
         let (cols, rows) = text.split_once('x')?;
         let (cols, rows) = (cols.parse().ok()?, rows.parse().ok()?);
         ((1..=cols_max).contains(&cols) && (1..=rows_max).contains(&rows)).then_some((cols, rows))
     };
-    parse().ok_or_else(|| {
-        let hint = format_args!("columns and rows up to {cols_max}x{rows_max}, as in 160x48");
-        Notice::usage(format_args!("--pty-size: {} is not a valid size", super::quoted(text)), hint)
-    })
+    let hint = format!("columns and rows up to {cols_max}x{rows_max}, as in 160x48");
+    let size = parse(&given.text()).map(Some);
+    read(given, size, "a valid size", &hint)
 }
 
 /// A time of `most` at the longest.
-fn seconds(option: &str, text: &str, most: Duration, example: &str) -> Result<Duration, Notice> {
-    let seconds = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|time| *time <= most).ok_or_else(|| {
-        let hint = format_args!("seconds from 0 to {}, {example}", most.as_secs());
-        Notice::usage(format_args!("{option}: {} is not a valid time", super::quoted(text)), hint)
-    })
+fn seconds(given: &mut Given<'_>, most: Duration, example: &str) -> Duration {
+    let seconds = given.text().parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
+    let hint = format!("seconds from 0 to {}, {example}", most.as_secs());
+    read(given, seconds.filter(|time| *time <= most), "a valid time", &hint)
 }
 
 /// Minutes; 0 is none.
-fn minutes(text: &str) -> Result<Option<Duration>, Notice> {
-    let most = limits::END_IDLE_MAX.as_secs() / 60;
-    let time = text.parse().ok().and_then(|minutes: f64| Duration::try_from_secs_f64(minutes * 60.0).ok());
-    let time = time.filter(|time| *time <= limits::END_IDLE_MAX).ok_or_else(|| {
-        let hint = format_args!("minutes from 0 to {most}, as in 30; 0 means never");
-        Notice::usage(format_args!("--end-idle: {} is not a valid time", super::quoted(text)), hint)
-    })?;
-    Ok((!time.is_zero()).then_some(time))
+fn minutes(given: &mut Given<'_>) -> Option<Duration> {
+    let most = limits::END_IDLE_MAX;
+    let time = given.text().parse().ok().and_then(|minutes: f64| Duration::try_from_secs_f64(minutes * 60.0).ok());
+    let hint = format!("minutes from 0 to {}, as in 30; 0 means never", most.as_secs() / 60);
+    let time = read(given, time.filter(|time| *time <= most), "a valid time", &hint);
+    (!time.is_zero()).then_some(time)
 }
 
 /// MiB as bytes.
-fn raw_cap(text: &str) -> Result<u64, Notice> {
+fn raw_cap(given: &mut Given<'_>) -> u64 {
     let most = limits::RAW_CAP_MAX_MIB;
-    text.parse().ok().filter(|mib| *mib <= most).map(|mib: u64| mib << 20).ok_or_else(|| {
-        let hint = format_args!("MiB from 0 to {most}, as in 16; 0 keeps nothing");
-        Notice::usage(format_args!("--raw-cap: {} is not a valid size", super::quoted(text)), hint)
-    })
+    let bytes = given.text().parse().ok().filter(|mib| *mib <= most).map(|mib: u64| mib << 20);
+    read(given, bytes, "a valid size", &format!("MiB from 0 to {most}, as in 16; 0 keeps nothing"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The options after this one and its value; `None` if the value is refused.
+    fn chosen(option: &str, value: &str) -> Option<HostOptions> {
+        let call = CALL.read(&PROGRAM, &mut lexopt::Parser::from_args([option, value]));
+        call.ok().map(|call| call.expect("no help is asked for").options)
+    }
+
     #[test]
     fn sizes_and_times_are_checked() {
-        assert_eq!(size("160x48"), Ok((160, 48)));
+        assert_eq!(chosen("--pty-size", "160x48").unwrap().pty_size, Some((160, 48)));
         for text in ["", "x", "160", "160x", "0x48", "-1x5", "70000x1", "1001x48", "160x301", "160x48x1"] {
-            assert!(size(text).is_err(), "{text}");
+            assert!(chosen("--pty-size", text).is_none(), "{text}");
         }
-        assert_eq!([raw_cap("0").unwrap(), raw_cap("16").unwrap()], [0, limits::RAW_CAP_BYTES]);
+        let raw_cap = |text| chosen("--raw-cap", text).map(|options| options.raw_cap);
+        assert_eq!([raw_cap("0"), raw_cap("16")], [Some(0), Some(limits::RAW_CAP_BYTES)]);
         for text in ["", "-1", "1.5", "16M", "99999999"] {
-            assert!(raw_cap(text).is_err(), "{text}");
+            assert_eq!(raw_cap(text), None, "{text}");
         }
-        let grace = |text| seconds("--grace", text, limits::GRACE_MAX, "as in 2 or 0.5");
-        assert_eq!(grace("0.5"), Ok(Duration::from_millis(500)));
+        let grace = |text| chosen("--grace", text).map(|options| options.grace);
+        assert_eq!(grace("0.5"), Some(Duration::from_millis(500)));
         for text in ["", "soon", "-1", "nan", "inf", "3601"] {
-            assert!(grace(text).is_err(), "{text}");
+            assert_eq!(grace(text), None, "{text}");
         }
     }
 }

@@ -10,7 +10,6 @@ mod store;
 
 use std::path::{Path, PathBuf};
 
-use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::environment::names_shim;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
@@ -18,7 +17,7 @@ use rexec_sh::protocol::notice::Notice;
 use super::run;
 use super::run::permanent::{self, KnownAgent, PermanentSetting};
 use super::told::tell;
-use super::verb::{Group, Values, Verb, VerbOption};
+use super::verb::{Call, Given, Group, Opt, Values, Verb, Words};
 use super::{installed, quoted, say};
 use crate::front::init_record::{ChangedFile, InitRecord};
 use crate::text::settings::{self, SettingChange, SettingsError, SettingsFormat, block};
@@ -28,14 +27,10 @@ use plan::PlannedChange;
 pub(super) use store::InitStore;
 use store::Links;
 
-const YES: VerbOption = VerbOption::flag("yes", "do not ask").short('y');
-
 pub(super) const INIT: Verb = Verb {
     name: "init",
     short: None,
     group: Group::Agents,
-    arguments: "[AGENT...]",
-    values: Values::Words(&permanent::PROGRAMS),
     summary: "let agents use rexec's shell whenever they start",
     text: "\
 This puts rexec's shell into the settings of each AGENT, so that its commands
@@ -50,33 +45,27 @@ of them. No other option changes a profile, and none a login shell.
 The links that the settings name are in ~/.local/share/rexec/shells. No host is
 started for such an agent: while none runs, its commands fail.
 ",
-    options: &[
-        YES,
-        VerbOption::flag("force", "replace another shell that a file names; uninit puts it back"),
-        VerbOption::flag("profile", "aliases, in the profile of your shell, for agents without such a setting"),
-    ],
     codes: &[(1, "nothing was changed, or a file names another shell")],
     examples: &["rexec init", "rexec init claude codex", "rexec init --yes --profile gemini"],
-    run: |parser| {
-        let mut call = InitCall::default();
-        while let Some(argument) = parser.next().map_err(|error| INIT.wrong(&error))? {
-            match argument {
-                Long("yes") | lexopt::Arg::Short('y') => call.is_sure = true,
-                Long("force") => call.force = true,
-                Long("profile") => call.has_profile = true,
-                Value(word) => {
-                    let agent = agent(&word.to_string_lossy())?;
-                    call.agents.retain(|other| other.name() != agent.name());
-                    call.agents.push(agent);
-                }
-                other => return Err(INIT.unexpected(other)),
-            }
-        }
-        init(call)
+    call: &Call::<InitCall> {
+        options: &[
+            Opt::flag("-y, --yes", |q| q.is_sure = true, "do not ask"),
+            Opt::flag("--force", |q| q.force = true, "replace another shell that a file names; uninit puts it back"),
+            Opt::flag(
+                "--profile",
+                |q| q.has_profile = true,
+                "aliases, in the profile of your shell, for agents without such a setting",
+            ),
+        ],
+        words: Words::many("[AGENT...]", Values::Words(&permanent::PROGRAMS), |q, w| {
+            let agent = agent(w);
+            q.agents.retain(|other| agent.as_ref().is_none_or(|agent| other.name() != agent.name()));
+            q.agents.extend(agent);
+        }),
+        run: init,
     },
 };
 
-/// What the command line asks for.
 #[derive(Debug, Default)]
 struct InitCall {
     agents: Vec<KnownAgent>,
@@ -85,11 +74,12 @@ struct InitCall {
     has_profile: bool,
 }
 
-fn agent(word: &str) -> Result<KnownAgent, Notice> {
-    permanent::named(word).ok_or_else(|| {
+fn agent(given: &mut Given<'_>) -> Option<KnownAgent> {
+    let word = given.text();
+    given.check(permanent::named(&word).ok_or_else(|| {
         let problem = format!("rexec does not know an agent {}", quoted(word));
         Notice::usage(problem, "rexec run --list names the agents")
-    })
+    }))
 }
 
 fn init(mut call: InitCall) -> Result<u8, Notice> {
@@ -217,7 +207,7 @@ fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) ->
     Ok((!is_taken).then_some(PlannedChange { file, after, changed }))
 }
 
-/// Whether a value as it is written names a link to rexec's shell that is there, which the user has then set by hand.
+/// Returns true if a value as it is written names a link to rexec's shell that is there, which the user has then set by hand.
 fn is_working_link(written: &str) -> bool {
     let path = written.trim_matches(['"', '\'']);
     let path = path.strip_prefix("SHELL=").unwrap_or(path);

@@ -4,13 +4,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::notice::Notice;
 
 use super::acted::Acted;
 use super::ask;
 use super::chosen::{self, Chosen};
-use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words, json};
 use crate::front::answer::Answer;
 use crate::sys::signal;
 use crate::text::banner::duration;
@@ -19,8 +18,6 @@ pub(super) const VERB: Verb = Verb {
     name: "kill",
     short: None,
     group: Group::Live,
-    arguments: "N... | --agent AGENT | --all",
-    values: Values::Runs,
     summary: "end commands, or what they left running",
     text: "\
 N is a command's number, as rexec ps and the console show it, or the name of a
@@ -33,47 +30,44 @@ With --signal the command's process group gets that signal, or what an ended
 command left running, and rexec kill does not wait. Of a command in its agent's
 sandbox, all processes get it. KILL is for the whole tree, at once, and waits.
 ",
-    options: &[
-        chosen::AGENT,
-        chosen::ALL,
-        VerbOption::taking("signal", "SIGNAL", Values::Words(&SIGNALS), "send only this signal, by name or number")
-            .short('s'),
-        JSON,
-    ],
     codes: &[(1, "nothing to end was found, or a process cannot be killed"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec kill 12", "rexec kill 12 14", "rexec kill --agent codex", "rexec kill --signal INT 12"],
-    run: |parser| {
-        let ((chosen, signal), socket) = (chosen(parser)?, super::socket_path()?);
-        let is_json = chosen.is_json;
-        let numbers = chosen.numbers(&socket)?;
-        super::with_output(|out| kill(&socket, &numbers, signal, is_json, out))
+    call: &Call::<Chosen> {
+        options: &[
+            chosen::AGENT,
+            chosen::ALL,
+            Opt::word(
+                "-s, --signal SIGNAL",
+                &SIGNALS,
+                |q, v| q.signal = v.word(signal::number),
+                "send only this signal, by name or number",
+            ),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::runs("N... | --agent AGENT | --all", Values::Runs, |q, w| match w.text() {
+            number if is_signal(&number) => w.refuse(no_option(&number)),
+            _ => q.numbers.extend(chosen::given_number(w)),
+        }),
+        run: |chosen| {
+            let (chosen, socket) = (chosen.checked(&VERB)?, super::socket_path()?);
+            let (signal, is_json) = (chosen.signal, chosen.is_json);
+            let numbers = chosen.numbers(&socket)?;
+            super::with_output(|out| kill(&socket, &numbers, signal, is_json, out))
+        },
     },
 };
 
 /// The signals that a shell offers.
 const SIGNALS: [&str; 8] = ["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2", "WINCH"];
 
-fn chosen(parser: &mut lexopt::Parser) -> Result<(Chosen, Option<u8>), Notice> {
-    let (mut chosen, mut signal) = (Chosen::default(), None);
-    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-        match argument {
-            Long("all") => chosen.all = true,
-            Long("json") => chosen.is_json = true,
-            Long("agent") => chosen.agent = Some(VERB.agent(parser)?),
-            Long("signal") | Short('s') => {
-                let word = VERB.value(parser)?;
-                let number = signal::number(&word);
-                signal = Some(number.ok_or_else(|| VERB.none_of("--signal", &word, &SIGNALS))?);
-            }
-            Short(digit) if digit.is_ascii_digit() => {
-                let problem = format_args!("there is no option `-{digit}`");
-                return Err(Notice::usage(problem, format_args!("rexec kill --signal {digit} N sends signal {digit}")));
-            }
-            Value(word) => chosen.add(&VERB, &word.to_string_lossy())?,
-            other => return Err(VERB.unexpected(other)),
-        }
-    }
-    Ok((chosen.checked(&VERB)?, signal))
+/// Returns true for a number with a dash, which `kill(1)` takes as a signal.
+fn is_signal(word: &str) -> bool {
+    word.strip_prefix('-').is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
+fn no_option(number: &str) -> Notice {
+    let hint = format!("rexec kill --signal {} N sends signal {0}", number.trim_start_matches('-'));
+    Notice::usage(format_args!("there is no option `{number}`"), hint)
 }
 
 /// How long it waits. The host answers a second sooner in any case, see [`crate::limits::KILL_ANSWER`].

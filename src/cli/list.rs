@@ -7,7 +7,7 @@ use std::path::Path;
 use rexec_sh::protocol::notice::Notice;
 
 use super::run_reference::unreadable;
-use super::verb::{Group, Values, Verb};
+use super::verb::{Group, Values, Verb, one_word};
 use super::written;
 use crate::journal::reader::{JournalReader, Record, closing};
 use crate::recorder::{self, first_line, journals};
@@ -17,23 +17,20 @@ pub(super) const VERB: Verb = Verb {
     name: "--list",
     short: Some('l'),
     group: Group::Flag,
-    arguments: "[N]",
-    values: Values::Nothing,
     summary: "list the N newest journals (default 10)",
     text: "\
 Each journal has one line, newest first: its name and how many commands it
 holds.
 ",
-    options: &[],
     codes: &[(1, "a journal cannot be read")],
     examples: &["rexec --list 3"],
-    run: |parser| {
-        let count = match VERB.one_word(parser)? {
+    call: &one_word("[N]", Values::Nothing, |word| {
+        let count = match word {
             Some(word) => word.parse().map_err(|_| VERB.not_valid("N", &word, "a number, as in rexec --list 3"))?,
             None => DEFAULT,
         };
         super::with_output(|out| list(&super::home()?, count, out))
-    },
+    }),
 };
 
 /// Columns of a journal's name that are shown: as many as a file's name has bytes.

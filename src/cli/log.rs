@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
-use lexopt::prelude::{Long, Short};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
@@ -14,7 +13,7 @@ use super::output::VerbOutput;
 use super::run_reference::unreadable;
 use super::sheet::{Sheet, Tint, padded};
 use super::told::tell;
-use super::verb::{Group, JSON, Values, Verb, VerbOption};
+use super::verb::{Call, Given, Group, Opt, Verb, Words, json};
 use super::when;
 use crate::history::{self, Facts, Query, RunOutcome, SessionHistory};
 use crate::text::banner::{duration, signal_name};
@@ -26,8 +25,6 @@ pub(super) const VERB: Verb = Verb {
     name: "log",
     short: None,
     group: Group::Past,
-    arguments: "",
-    values: Values::Nothing,
     summary: "list the commands that ran, the newest at the end",
     text: "\
 Reads all journals, also those of the tool before this one, and needs no host.
@@ -38,38 +35,63 @@ are of. Several options narrow the list together.
 TIME is 1h, 2d, 30s (so long ago), today, yesterday, 09:40, 2026-05-21,
 2026-05-21T09:40 or RFC 3339. Times are those of your clock.
 ",
-    options: &[
-        VerbOption::taking(
-            "agent",
-            "AGENT",
-            Values::Nothing,
-            "commands of this agent, by its name or the console's: codex, claude~2",
-        ),
-        VerbOption::taking("session", "ID", Values::Nothing, "commands of the agent's session whose name begins so"),
-        VerbOption::flag("failed", "commands that failed, or whose end was lost"),
-        VerbOption::flag("running", "commands that run"),
-        VerbOption::taking("since", "TIME", Values::Nothing, "commands that began then or later"),
-        VerbOption::taking("until", "TIME", Values::Nothing, "commands that began before then"),
-        VerbOption::taking(
-            "cwd",
-            "DIR",
-            Values::Nothing,
-            "commands in DIR or below it, or in any directory of that name",
-        ),
-        VerbOption::taking("slow", "SPAN", Values::Nothing, "commands that took this long or longer, as in 30s"),
-        VerbOption::taking("exit", "N", Values::Nothing, "commands that ended with code N"),
-        VerbOption::taking("grep", "TEXT", Values::Nothing, "commands with this text in them, to the letter")
-            .short('g'),
-        VerbOption::flag("any-output", "with -g: also commands with the text in their output"),
-        VerbOption::taking("number", "N", Values::Nothing, "the N newest (default 20); all lists all").short('n'),
-        JSON,
-    ],
     codes: &[(1, "no command is like that")],
     examples: &["rexec log --agent codex --failed --since 1h", "rexec log -g ECONNREFUSED --any-output -n all"],
-    run: |parser| {
-        let sheet = Sheet::standard();
-        let wish = Wish::read(parser, &sheet)?;
-        log(&super::home()?, &wish, &sheet, &mut VerbOutput::standard())
+    call: &Call::<LogCall> {
+        options: &[
+            Opt::value(
+                "--agent AGENT",
+                |q, v| q.query.agent = v.agent(),
+                "commands of this agent, by its name or the console's: codex, claude~2",
+            ),
+            Opt::value(
+                "--session ID",
+                |q, v| q.query.session = v.filled(SESSIONS),
+                "commands of the agent's session whose name begins so",
+            ),
+            Opt::flag("--failed", |q| q.query.is_failed = true, "commands that failed, or whose end was lost"),
+            Opt::flag("--running", |q| q.query.is_running = true, "commands that run"),
+            Opt::value("--since TIME", |q, v| q.query.since = v.moment(), "commands that began then or later"),
+            Opt::value("--until TIME", |q, v| q.query.until = v.moment(), "commands that began before then"),
+            Opt::value(
+                "--cwd DIR",
+                |q, v| set_dir(&mut q.query, v),
+                "commands in DIR or below it, or in any directory of that name",
+            ),
+            Opt::value(
+                "--slow SPAN",
+                |q, v| q.query.slow_ms = v.span().map(when::whole_ms),
+                "commands that took this long or longer, as in 30s",
+            ),
+            Opt::value(
+                "--exit N",
+                |q, v| q.query.exit = v.parsed("a code from 0 to 255", |text| text.parse().ok()),
+                "commands that ended with code N",
+            ),
+            Opt::value(
+                "-g, --grep TEXT",
+                |q, v| q.query.text = Some(v.text()),
+                "commands with this text in them, to the letter",
+            ),
+            Opt::flag(
+                "--any-output",
+                |q| q.query.is_any_output = true,
+                "with -g: also commands with the text in their output",
+            ),
+            Opt::value(
+                "-n, --number N",
+                |q, v| q.count = v.parsed("a number of commands, or all", count),
+                "the N newest (default 20); all lists all",
+            ),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::NONE,
+        run: |call| {
+            if call.query.is_any_output && call.query.text.is_none() {
+                return Err(VERB.missing("-g TEXT with --any-output"));
+            }
+            log(&super::home()?, &call, &Sheet::standard(), &mut VerbOutput::standard())
+        },
     },
 };
 
@@ -86,102 +108,46 @@ const COMMAND_COLUMNS_WANTED: usize = 16;
 /// The most columns of a sandbox.
 const SANDBOX_COLUMNS: usize = 40;
 
-/// What the command line asks for.
-#[derive(Debug, Default)]
-struct Wish {
+#[derive(Default)]
+struct LogCall {
     query: Query,
-    count: usize,
+    /// How many commands are listed.
+    count: Option<usize>,
     is_json: bool,
 }
 
-impl Wish {
-    fn read(parser: &mut lexopt::Parser, sheet: &Sheet) -> Result<Self, Notice> {
-        let mut wish = Self { count: DEFAULT, ..Self::default() };
-        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-            let query = &mut wish.query;
-            match argument {
-                Long("json") => wish.is_json = true,
-                Long("failed") => query.is_failed = true,
-                Long("running") => query.is_running = true,
-                Long("any-output") => query.is_any_output = true,
-                Long("agent") => query.agent = Some(VERB.agent(parser)?),
-                Long("session") => query.session = Some(session(parser)?),
-                Long("since") => query.since = Some(moment(&VERB, parser, "--since", sheet)?),
-                Long("until") => query.until = Some(moment(&VERB, parser, "--until", sheet)?),
-                Long("cwd") => set_dir(query, &VERB.value(parser)?)?,
-                Long("slow") => {
-                    query.slow_ms = Some(when::whole_ms(parsed(parser, "--slow", when::SPANS, when::seconds)?))
-                }
-                Long("exit") => {
-                    query.exit = Some(parsed(parser, "--exit", "a code from 0 to 255", |text| text.parse().ok())?)
-                }
-                Short('g') | Long("grep") => query.text = Some(VERB.value(parser)?),
-                Short('n') | Long("number") => {
-                    let number = |text: &str| if text == "all" { Some(usize::MAX) } else { text.parse().ok() };
-                    wish.count = parsed(parser, "-n", "a number of commands, or all", number)?;
-                }
-                other => return Err(VERB.unexpected(other)),
-            }
-        }
-        if wish.query.is_any_output && wish.query.text.is_none() {
-            return Err(VERB.missing("-g TEXT with --any-output"));
-        }
-        Ok(wish)
-    }
-}
+/// What `--session` takes.
+const SESSIONS: &str = "the name of an agent's session or its beginning; rexec show N has a command's";
 
-/// The value of the option that was read last. `wanted` says what is right.
-fn parsed<T>(
-    parser: &mut lexopt::Parser,
-    name: &str,
-    wanted: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<T, Notice> {
-    let text = VERB.value(parser)?;
-    parse(&text).ok_or_else(|| VERB.not_valid(name, &text, wanted))
-}
-
-/// The time that is the value of the option that was read last, milliseconds since 1970.
-pub(super) fn moment(verb: &Verb, parser: &mut lexopt::Parser, name: &str, sheet: &Sheet) -> Result<i64, Notice> {
-    let text = verb.value(parser)?;
-    when::moment(&text, sheet.clock).ok_or_else(|| verb.not_valid(name, &text, when::FORMS))
-}
-
-/// The beginning of an agent's session.
-fn session(parser: &mut lexopt::Parser) -> Result<String, Notice> {
-    let session = VERB.value(parser)?;
-    let wanted = "the name of an agent's session or its beginning; rexec show N has a command's";
-    if session.is_empty() { Err(VERB.not_valid("--session", &session, wanted)) } else { Ok(session) }
+fn count(text: &str) -> Option<usize> {
+    if text == "all" { Some(usize::MAX) } else { text.parse().ok() }
 }
 
 /// A directory as a person names it: a path, or one name of a path.
-fn set_dir(query: &mut Query, given: &str) -> Result<(), Notice> {
-    if given.is_empty() {
-        return Err(VERB.not_valid("--cwd", given, "a directory, as in --cwd ."));
-    }
+fn set_dir(query: &mut Query, given: &mut Given<'_>) {
+    let Some(given) = given.filled("a directory, as in --cwd .") else { return };
     let mut dir = std::env::current_dir().unwrap_or_default();
-    for part in Path::new(given).components() {
+    for part in Path::new(&given).components() {
         match part {
             Component::ParentDir => drop(dir.pop()),
             Component::CurDir => {}
             other => dir.push(other),
         }
     }
-    let is_name = !given.contains('/') && ![".", ".."].contains(&given);
-    query.dir_name = is_name.then(|| given.to_owned());
+    let is_name = !given.contains('/') && ![".", ".."].contains(&given.as_str());
+    query.dir_name = is_name.then_some(given);
     query.dir = Some(dir);
-    Ok(())
 }
 
 /// Lists the runs; returns the exit code.
-fn log(home: &Path, wish: &Wish, sheet: &Sheet, out: &mut impl Write) -> Result<u8, Notice> {
+fn log(home: &Path, call: &LogCall, sheet: &Sheet, out: &mut impl Write) -> Result<u8, Notice> {
     let cannot_read = |error: io::Error| unreadable(home, &error);
     let sessions = history::sessions(home).map_err(cannot_read)?;
-    let (mut found, mut left, mut unreadable_lines) = (Vec::new(), wish.count, 0);
+    let (mut found, mut left, mut unreadable_lines) = (Vec::new(), call.count.unwrap_or(DEFAULT), 0);
     let mut has_more = false;
     for session in &sessions {
         // One more than is shown tells whether there are more.
-        let mut result = history::search(session, &wish.query, left.saturating_add(1)).map_err(cannot_read)?;
+        let mut result = history::search(session, &call.query, left.saturating_add(1)).map_err(cannot_read)?;
         unreadable_lines += result.unreadable;
         has_more |= result.runs.len() > left;
         result.runs.truncate(left);
@@ -192,14 +158,14 @@ fn log(home: &Path, wish: &Wish, sheet: &Sheet, out: &mut impl Write) -> Result<
         }
     }
     let oldest_first = found.iter().rev().flat_map(|(session, runs)| runs.iter().rev().map(move |run| (*session, run)));
-    if wish.is_json {
+    if call.is_json {
         super::put_json(oldest_first.map(|(session, run)| LogLine::of(session, run)), out)?;
     } else {
         super::written(write_rows(oldest_first, sheet, out))?;
     }
     super::written(out.flush())?;
     let shown: usize = found.iter().map(|(_, runs)| runs.len()).sum();
-    if has_more && !wish.is_json {
+    if has_more && !call.is_json {
         let newest = if shown == 1 { "the newest one is".to_owned() } else { format!("the newest {shown} are") };
         tell(format_args!("{newest} shown; -n N shows more, -n all shows all"));
     }
@@ -210,7 +176,7 @@ fn log(home: &Path, wish: &Wish, sheet: &Sheet, out: &mut impl Write) -> Result<
             "lines are not records: they are left out",
         ));
     }
-    Ok(found_something(shown > 0, wish.is_json, home))
+    Ok(found_something(shown > 0, call.is_json, home))
 }
 
 /// The exit code of a verb that lists; says so if it found nothing. For `--json` the code is enough.

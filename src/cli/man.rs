@@ -21,11 +21,10 @@ pub(super) fn page(verb: &Verb) -> String {
     synopsis(&mut page, &[verb]);
     page.push_str(".SH DESCRIPTION\n");
     paragraphs(&mut page, verb.text);
-    if !verb.options.is_empty() {
+    let options = verb.options();
+    if !options.is_empty() {
         page.push_str(".SH OPTIONS\n");
-        for option in verb.options {
-            item(&mut page, option.written().trim_start(), option.help);
-        }
+        options.iter().for_each(|option| item(&mut page, option.term().trim_start(), option.help));
     }
     page.push_str(".SH EXIT STATUS\n");
     help::codes(verb).iter().for_each(|(code, says)| item(&mut page, &code.to_string(), says));
@@ -54,7 +53,7 @@ pub(super) fn overview(verbs: &[&Verb]) -> String {
         let _ = writeln!(page, ".SS \"{}\"", escaped(heading));
         for verb in verbs.iter().filter(|verb| verb.group == group) {
             let short = verb.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
-            item(&mut page, format!("{short}{} {}", verb.name, verb.arguments).trim_end(), verb.summary);
+            item(&mut page, format!("{short}{} {}", verb.name, verb.words().usage).trim_end(), verb.summary);
         }
     }
     page.push_str(".SH ENVIRONMENT\n");

@@ -5,31 +5,32 @@
 use std::io::{self, IsTerminal};
 use std::time::Instant;
 
-use lexopt::prelude::Long;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::stdio_server::{StdioServer, StdioSession};
 use super::told::tell;
-use super::verb::{Group, Values, Verb, VerbOption};
+use super::verb::{Call, Group, Opt, Verb, Words};
 use crate::front::mcp::{McpIdentity, McpServer};
 use crate::limits;
-
-const WHOAMI: VerbOption =
-    VerbOption::taking("whoami", "NAME", Values::Nothing, "the caller's name (default: the one that the agent gives)");
 
 pub(super) const VERB: Verb = Verb {
     name: "mcp",
     short: None,
     group: Group::Agents,
-    arguments: "",
-    values: Values::Nothing,
     summary: "give an agent tools that run commands in the host (MCP)",
     text: include_str!("help/mcp.txt"),
-    options: &[WHOAMI],
     codes: &[(0, "the agent has closed its side, or a signal came")],
     examples: &["rexec mcp", "claude mcp add rexec -- rexec mcp"],
-    run: |parser| serve(&VERB, parser),
+    call: &Call::<Option<String>> {
+        options: &[Opt::value(
+            "--whoami NAME",
+            |whoami, v| *whoami = Some(v.text()).filter(|name| !name.trim().is_empty()),
+            "the caller's name (default: the one that the agent gives)",
+        )],
+        words: Words::NONE,
+        run: serve,
+    },
 };
 
 /// The flag by which other programs of this name start it.
@@ -43,21 +44,13 @@ An agent starts this program and speaks the Model Context Protocol with it.
 rexec help mcp has the settings of agents.
 ",
     examples: &["rexec --mcp-stdio --whoami Codex"],
-    run: |parser| serve(&FLAG, parser),
     ..VERB
 };
 
 /// The variable by which `rexec run` tells its sessions apart.
 const STARTED_BY_RUN: &str = "REXEC_RUN_AGENT";
 
-fn serve(verb: &Verb, parser: &mut lexopt::Parser) -> Result<u8, Notice> {
-    let mut whoami = None;
-    while let Some(argument) = parser.next().map_err(|error| verb.wrong(&error))? {
-        match argument {
-            Long("whoami") => whoami = Some(verb.value(parser)?).filter(|name| !name.trim().is_empty()),
-            other => return Err(verb.unexpected(other)),
-        }
-    }
+fn serve(whoami: Option<String>) -> Result<u8, Notice> {
     if io::stdin().is_terminal() {
         tell("an agent starts this program; rexec help mcp says how");
     }

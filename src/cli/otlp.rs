@@ -10,13 +10,12 @@ use std::io;
 use std::path::Path;
 use std::thread;
 
-use lexopt::prelude::Long;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::run_reference::unreadable;
 use super::told::tell;
-use super::verb::{Group, Values, Verb, VerbOption};
+use super::verb::{Call, Given, Group, Opt, Verb, Words};
 use super::written;
 use crate::front::span::{Span, TraceContext};
 use crate::history::{JournalEnds, milliseconds};
@@ -28,8 +27,6 @@ pub(super) const VERB: Verb = Verb {
     name: "otlp",
     short: None,
     group: Group::Past,
-    arguments: "",
-    values: Values::Nothing,
     summary: "export commands as spans of OpenTelemetry",
     text: "\
 It exports each command of the newest session that has ended, as OTLP in JSON.
@@ -40,49 +37,50 @@ TARGET is a file, or a collector on this machine. A collector that cannot be
 reached gets the last 2,048 spans later, with --follow. A command is in its
 caller's trace if its host was started with --trace.
 ",
-    options: &[
-        VerbOption::flag("follow", "export commands as they end").short('f'),
-        VerbOption::taking(
-            "to",
-            "TARGET",
-            Values::Nothing,
-            "a file, or http://127.0.0.1:4318 (default: standard output)",
-        ),
-    ],
     codes: &[(1, "spans could not be exported")],
     examples: &["rexec otlp --to spans.jsonl", "rexec otlp --follow --to http://127.0.0.1:4318"],
-    run: |parser| {
-        let (mut follows, mut target) = (false, OtlpTarget::default());
-        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-            match argument {
-                Long("follow") | lexopt::Arg::Short('f') => follows = true,
-                Long("to") => target = named(&VERB.value(parser)?)?,
-                other => return Err(VERB.unexpected(other)),
+    call: &Call::<OtlpCall> {
+        options: &[
+            Opt::flag("-f, --follow", |q| q.follows = true, "export commands as they end"),
+            Opt::value(
+                "--to TARGET",
+                |q, v| q.target = target(v).unwrap_or_default(),
+                "a file, or http://127.0.0.1:4318 (default: standard output)",
+            ),
+        ],
+        words: Words::NONE,
+        run: |OtlpCall { follows, target }| {
+            let home = super::home()?;
+            let mut sender = Sender::new(target.open()?);
+            if follows {
+                return follow(&home, &mut sender);
             }
-        }
-        let home = super::home()?;
-        let mut sender = Sender::new(target.open()?);
-        if follows {
-            return follow(&home, &mut sender);
-        }
-        let mut sent = Ok(());
-        let mut ends = JournalEnds::of_newest(&home).map_err(|error| unreadable(&home, &error))?;
-        ends.read(|session, record| {
-            if sent.is_ok() && !sender.has_failed() {
-                sent = sender.push(span(session, record).element());
-            }
-        })
-        .map_err(|error| unreadable(&home, &error))?;
-        written(sent.and_then(|()| sender.send()))?;
-        Ok(if sender.has_failed() { exit_code::FAILURE } else { exit_code::SUCCESS })
+            let mut sent = Ok(());
+            let mut ends = JournalEnds::of_newest(&home).map_err(|error| unreadable(&home, &error))?;
+            ends.read(|session, record| {
+                if sent.is_ok() && !sender.has_failed() {
+                    sent = sender.push(span(session, record).element());
+                }
+            })
+            .map_err(|error| unreadable(&home, &error))?;
+            written(sent.and_then(|()| sender.send()))?;
+            Ok(if sender.has_failed() { exit_code::FAILURE } else { exit_code::SUCCESS })
+        },
     },
 };
 
-fn named(text: &str) -> Result<OtlpTarget, Notice> {
-    OtlpTarget::named(text).map_err(|problem| {
+#[derive(Default)]
+struct OtlpCall {
+    follows: bool,
+    target: OtlpTarget,
+}
+
+fn target(given: &mut Given<'_>) -> Option<OtlpTarget> {
+    let target = OtlpTarget::named(&given.text());
+    given.check(target.map_err(|problem| {
         let hint = "a file, or a collector on this machine as in http://127.0.0.1:4318";
         Notice::usage(format_args!("--to: {problem}"), hint)
-    })
+    }))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a person lets it wait for the ends of commands")]

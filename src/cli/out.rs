@@ -5,16 +5,15 @@ use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use lexopt::prelude::{Long, Value};
 use memchr::memmem;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::output::{VerbOutput, drawn};
-use super::run_reference::{self, RunReference, unreadable};
+use super::run_reference::{NO_SUCH_RUN, RunReference, unreadable};
 use super::told::tell;
-use super::verb::{Group, JSON, Values, Verb, VerbOption};
+use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
 use super::{cannot_write, json_line};
 use crate::history::{FoundRun, OutputPiece, OutputSource, RunOutcome, WholeOutput};
 use crate::limits;
@@ -26,8 +25,6 @@ pub(super) const VERB: Verb = Verb {
     name: "out",
     short: None,
     group: Group::Past,
-    arguments: "N",
-    values: Values::Runs,
     summary: "print what a command wrote, whole or in part",
     text: "\
 N is a command's number, SESSION:N one of another session, -1 the newest. The
@@ -39,28 +36,59 @@ numbers begin with 1 and do not count such a gap. --grep is applied to what
 Of a command that still runs, this is what it has written so far. The end of a
 line that is not complete may be missing.
 ",
-    options: &[
-        VerbOption::taking("lines", "A:B", Values::Nothing, "lines A to B; also A:, :B and A"),
-        VerbOption::taking("grep", "TEXT", Values::Nothing, "lines with this text, each behind its number and a colon"),
-        VerbOption::taking("head", "K", Values::Nothing, "the first K of them"),
-        VerbOption::taking("tail", "K", Values::Nothing, "the last K of them"),
-        VerbOption::flag("raw", "the bytes as the command wrote them, if the journal has them"),
-        JSON,
-    ],
-    codes: &[(1, "--grep found nothing"), run_reference::NO_SUCH_RUN],
+    codes: &[(1, "--grep found nothing"), NO_SUCH_RUN],
     examples: &["rexec out 44 --lines 2000:2400", "rexec out -1 --grep error --tail 20"],
-    run: |parser| {
-        let (reference, part) = Part::read(parser)?;
-        let home = super::home()?;
-        let run = find_with_output(&reference, &home)?;
-        let output = run.open_output().map_err(|error| unreadable(&home, &error))?;
-        remark(&run, &output);
-        part.print(output).or_else(|error| match error.kind() {
-            ErrorKind::BrokenPipe => Ok(exit_code::SUCCESS),
-            _ => Err(cannot_write(&error)),
-        })
+    call: &Call::<OutCall> {
+        options: &[
+            Opt::value(
+                "--lines A:B",
+                |q, v| {
+                    q.part.lines = v.parsed("two numbers from 1 on, as in --lines 20:40", range).unwrap_or(ALL_LINES)
+                },
+                "lines A to B; also A:, :B and A",
+            ),
+            Opt::value(
+                "--grep TEXT",
+                |q, v| q.part.grep = Some(v.text().into_bytes()),
+                "lines with this text, each behind its number and a colon",
+            ),
+            Opt::value("--head K", |q, v| q.part.head = v.lines(), "the first K of them"),
+            Opt::value("--tail K", |q, v| q.part.tail = v.lines(), "the last K of them"),
+            Opt::flag(
+                "--raw",
+                |q| q.part.is_raw = true,
+                "the bytes as the command wrote them, if the journal has them",
+            ),
+            json(|q| q.part.is_json = true),
+        ],
+        words: Words::run("N", Values::Runs, |q, w| q.reference = w.reference()),
+        run: |OutCall { reference, part }| {
+            if part.is_raw && (part.is_json || part.grep.is_some() || part.is_cut()) {
+                return Err(VERB.missing("--raw or an option that selects lines, not both"));
+            }
+            let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec out 44"))?;
+            print(&reference, &part)
+        },
     },
 };
+
+#[derive(Default)]
+struct OutCall {
+    reference: Option<RunReference>,
+    part: OutputPart,
+}
+
+/// Prints this part of what a command wrote; returns the exit code.
+pub(super) fn print(reference: &RunReference, part: &OutputPart) -> Result<u8, Notice> {
+    let home = super::home()?;
+    let run = find_with_output(reference, &home)?;
+    let output = run.open_output().map_err(|error| unreadable(&home, &error))?;
+    remark(&run, &output);
+    part.print(output).or_else(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Ok(exit_code::SUCCESS),
+        _ => Err(cannot_write(&error)),
+    })
+}
 
 /// Finds a run, with all that it has written by now.
 pub(super) fn find_with_output(reference: &RunReference, home: &Path) -> Result<FoundRun, Notice> {
@@ -100,9 +128,11 @@ pub(super) fn wait_for_recorder() {
 /// Columns of a remark of the journal's.
 const FLAW_COLUMNS: usize = 1024;
 
+const ALL_LINES: RangeInclusive<u64> = 1..=u64::MAX;
+
 /// Which part of an output is wanted, and in which form.
 #[derive(Debug)]
-struct Part {
+pub(super) struct OutputPart {
     lines: RangeInclusive<u64>,
     grep: Option<Vec<u8>>,
     head: Option<usize>,
@@ -126,48 +156,26 @@ pub(super) struct OutLine<'a> {
 
 /// Prints the last lines of an output, or all of them.
 pub(super) fn print_tail(output: WholeOutput, lines: Option<usize>) -> Result<(), Notice> {
-    let part = Part { tail: lines, ..Part::default() };
-    part.print(output).map(drop).or_else(|error| match error.kind() {
+    OutputPart::last(lines).print(output).map(drop).or_else(|error| match error.kind() {
         ErrorKind::BrokenPipe => Ok(()),
         _ => Err(cannot_write(&error)),
     })
 }
 
-impl Default for Part {
+impl Default for OutputPart {
     fn default() -> Self {
-        Self { lines: 1..=u64::MAX, grep: None, head: None, tail: None, is_raw: false, is_json: false }
+        Self { lines: ALL_LINES, grep: None, head: None, tail: None, is_raw: false, is_json: false }
     }
 }
 
-impl Part {
-    fn read(parser: &mut lexopt::Parser) -> Result<(RunReference, Self), Notice> {
-        let mut part = Self::default();
-        let mut reference = None;
-        while let Some(argument) = run_reference::next(parser, &VERB)? {
-            match argument {
-                Long("raw") => part.is_raw = true,
-                Long("json") => part.is_json = true,
-                Long("grep") => part.grep = Some(VERB.value(parser)?.into_bytes()),
-                Long("head") => part.head = Some(number(parser, "--head")?),
-                Long("tail") => part.tail = Some(number(parser, "--tail")?),
-                Long("lines") => {
-                    let text = VERB.value(parser)?;
-                    let wanted = "two numbers from 1 on, as in --lines 20:40";
-                    part.lines = range(&text).ok_or_else(|| VERB.not_valid("--lines", &text, wanted))?;
-                }
-                Value(word) if reference.is_none() => reference = Some(RunReference::of(&word)?),
-                other => return Err(VERB.unexpected(other)),
-            }
-        }
-        if part.is_raw && (part.is_json || part.grep.is_some() || part.is_cut()) {
-            return Err(VERB.missing("--raw or an option that selects lines, not both"));
-        }
-        let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec out 44"))?;
-        Ok((reference, part))
+impl OutputPart {
+    /// The last lines, or all of them.
+    pub(super) fn last(lines: Option<usize>) -> Self {
+        Self { tail: lines, ..Self::default() }
     }
 
     fn is_cut(&self) -> bool {
-        self.lines != (1..=u64::MAX) || self.head.is_some() || self.tail.is_some()
+        self.lines != ALL_LINES || self.head.is_some() || self.tail.is_some()
     }
 
     /// Prints the part; returns the exit code.
@@ -186,11 +194,6 @@ impl Part {
         out.finish()?;
         Ok(code)
     }
-}
-
-fn number(parser: &mut lexopt::Parser, name: &str) -> Result<usize, Notice> {
-    let text = VERB.value(parser)?;
-    text.parse().map_err(|_| VERB.not_valid(name, &text, "a number of lines"))
 }
 
 /// `A:B`, `A:`, `:B` or `A`; `None` if it is none of these.
@@ -248,7 +251,7 @@ fn copy(mut output: WholeOutput, is_terminal: bool, out: &mut impl Write) -> io:
 
 /// The lines that were wanted so far.
 struct Shown<'p, W> {
-    part: &'p Part,
+    part: &'p OutputPart,
     is_terminal: bool,
     out: W,
     /// The number of the line that was read last.

@@ -4,14 +4,13 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::Pid;
 
 use super::acted::Acted;
+use super::ask;
 use super::chosen::{self, Chosen};
-use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
-use super::{ask, run_reference};
+use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words, json};
 use crate::front::answer::{Answer, RunState};
 use crate::sys::tree::{self, Process};
 
@@ -19,22 +18,25 @@ pub(super) const PAUSE: Verb = Verb {
     name: "pause",
     short: None,
     group: Group::Live,
-    arguments: "N... | --agent AGENT | --all",
-    values: Values::Runs,
     summary: "stop all processes of commands for a while (SIGSTOP)",
     text: "\
 Nothing is lost: rexec resume lets the same processes go on. The agent is not
 told. Its own time limits go on, and when it gives up, the command ends.
 Processes of other users, such as those below sudo, cannot be paused.
 ",
-    options: &OPTIONS,
     codes: &[(1, "a command has a process that does not stop"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec pause 12", "rexec pause -1", "rexec pause --all"],
-    run: |parser| {
-        let (chosen, socket) = (chosen_by(&PAUSE, parser)?, super::socket_path()?);
-        let is_json = chosen.is_json;
-        let numbers = chosen.numbers_of(&socket, |run| may_pause(run.state), "nothing runs that can be paused")?;
-        super::with_output(|out| each(&numbers, |seq| pause(&socket, seq, is_json, out)))
+    call: &Call::<Chosen> {
+        options: &OPTIONS,
+        words: Words::runs("N... | --agent AGENT | --all", Values::Runs, |q, w| {
+            q.numbers.extend(chosen::given_number(w))
+        }),
+        run: |chosen| {
+            let (chosen, socket) = (chosen.checked(&PAUSE)?, super::socket_path()?);
+            let is_json = chosen.is_json;
+            let numbers = chosen.numbers_of(&socket, |run| may_pause(run.state), "nothing runs that can be paused")?;
+            super::with_output(|out| each(&numbers, |seq| pause(&socket, seq, is_json, out)))
+        },
     },
 };
 
@@ -42,43 +44,32 @@ pub(super) const RESUME: Verb = Verb {
     name: "resume",
     short: None,
     group: Group::Live,
-    arguments: "N... | --agent AGENT | --all",
-    values: Values::Runs,
     summary: "let paused commands go on (SIGCONT)",
     text: "\
 Processes that were stopped before the pause stay stopped.
 ",
-    options: &OPTIONS,
     codes: &[(1, "a command is not paused"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec resume 12", "rexec resume --all"],
-    run: |parser| {
-        let (chosen, socket) = (chosen_by(&RESUME, parser)?, super::socket_path()?);
-        let is_json = chosen.is_json;
-        let numbers = chosen.numbers_of(&socket, |run| run.state == RunState::Paused, "nothing is paused")?;
-        super::with_output(|out| each(&numbers, |seq| resume(&socket, seq, is_json, out)))
+    call: &Call::<Chosen> {
+        options: &OPTIONS,
+        words: Words::runs("N... | --agent AGENT | --all", Values::Runs, |q, w| {
+            q.numbers.extend(chosen::given_number(w))
+        }),
+        run: |chosen| {
+            let (chosen, socket) = (chosen.checked(&RESUME)?, super::socket_path()?);
+            let is_json = chosen.is_json;
+            let numbers = chosen.numbers_of(&socket, |run| run.state == RunState::Paused, "nothing is paused")?;
+            super::with_output(|out| each(&numbers, |seq| resume(&socket, seq, is_json, out)))
+        },
     },
 };
 
-const OPTIONS: [VerbOption; 3] = [chosen::AGENT, chosen::ALL, JSON];
+const OPTIONS: [Opt<Chosen>; 3] = [chosen::AGENT, chosen::ALL, json(|q| q.is_json = true)];
 
 /// How long a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Time between two looks at the processes.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-
-fn chosen_by(verb: &Verb, parser: &mut lexopt::Parser) -> Result<Chosen, Notice> {
-    let mut chosen = Chosen::default();
-    while let Some(argument) = run_reference::next(parser, verb)? {
-        match argument {
-            Long("all") => chosen.all = true,
-            Long("json") => chosen.is_json = true,
-            Long("agent") => chosen.agent = Some(verb.agent(parser)?),
-            Value(word) => chosen.add(verb, &word.to_string_lossy())?,
-            other => return Err(verb.unexpected(other)),
-        }
-    }
-    chosen.checked(verb)
-}
 
 fn may_pause(state: RunState) -> bool {
     matches!(state, RunState::Running | RunState::Left)
@@ -123,8 +114,8 @@ fn still_going(guard: Pid) -> Vec<Process> {
     }
 }
 
-/// Whether a process may still do something. A process whose child was stopped between vfork(2) and execve(2) waits for
-/// that child and stops when it goes on.
+/// Returns true if a process may still do something. A process whose child was stopped between vfork(2) and execve(2)
+/// waits for that child and stops when it goes on.
 fn goes_on(process: &Process, all: &[Process]) -> bool {
     let waits_for_child =
         || process.is_uninterruptible && all.iter().any(|child| child.parent == process.pid && child.is_stopped);

@@ -13,11 +13,10 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
 use super::cannot_write;
-use super::verb::{Group, Values, Verb, VerbOption};
+use super::verb::{Call, Group, Opt, Values, Verb, Words};
 use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, RecordedOutput, StartRecord};
 use crate::recorder::{first_line, is_alive};
@@ -33,8 +32,6 @@ pub(super) const VERB: Verb = Verb {
     name: "--print",
     short: Some('p'),
     group: Group::Flag,
-    arguments: "NAME",
-    values: Values::Journals,
     summary: "print a journal as the console showed it",
     text: "\
 NAME is a journal's name as rexec --list shows it, or a path with a slash in
@@ -43,28 +40,22 @@ it. Control characters are printed as escapes.
 With -f it goes on: each command is printed when it has ended, also when the
 journal goes on in a new file, until the host ends. ^C leaves.
 ",
-    options: &[VerbOption::flag("follow", "go on with what ends later, until the host ends").short('f')],
     codes: &[(1, "there is no such journal, or it cannot be read")],
     examples: &["rexec --print 2026-05-21-09:42:18", "rexec -p -f 2026-05-21-09:42:18"],
-    run: |parser| {
-        let (name, follows) = call(parser)?;
-        super::with_output(|out| Ok(print(&super::home()?, &name, follows, out)?))
+    call: &Call::<PrintCall> {
+        options: &[Opt::flag("-f, --follow", |q| q.follows = true, "go on with what ends later, until the host ends")],
+        words: Words::one("NAME", Values::Journals, |q, w| q.name = Some(w.text())),
+        run: |PrintCall { name, follows }| {
+            let name = name.ok_or_else(|| VERB.missing("the name of a journal"))?;
+            super::with_output(|out| Ok(print(&super::home()?, &name, follows, out)?))
+        },
     },
 };
 
-/// The name of the journal, and whether it is followed.
-fn call(parser: &mut lexopt::Parser) -> Result<(String, bool), Notice> {
-    let mut name = parser.optional_value().map(|word| word.to_string_lossy().into_owned());
-    // The letters of -pf stand together.
-    let mut follows = name.take_if(|word| word == "f").is_some();
-    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-        match argument {
-            Arg::Short('f') | Arg::Long("follow") => follows = true,
-            Arg::Value(word) if name.is_none() => name = Some(word.to_string_lossy().into_owned()),
-            other => return Err(VERB.unexpected(other)),
-        }
-    }
-    name.map(|name| (name, follows)).ok_or_else(|| VERB.missing("the name of a journal"))
+#[derive(Default)]
+struct PrintCall {
+    name: Option<String>,
+    follows: bool,
 }
 
 /// Columns of a file's name or of an error that are shown. The rest is cut.

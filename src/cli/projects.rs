@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lexopt::prelude::Long;
 use rexec_sh::protocol::notice::Notice;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +10,7 @@ use super::columns::{self, Column};
 use super::host_calls::{CallError, HostCalls};
 use super::look::Look;
 use super::quoted;
-use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Call, Given, Group, NO_HOST, Opt, Verb, Words, json};
 use crate::front::projects::is_project_id;
 use crate::front::rpc::params::NoParams;
 use crate::front::rpc::projects::SessionParams;
@@ -23,8 +22,6 @@ pub(super) const VERB: Verb = Verb {
     name: "projects",
     short: None,
     group: Group::Live,
-    arguments: "",
-    values: Values::Nothing,
     summary: "show projects; pause, resume or end all commands of one",
     text: "\
 The first command in a git project makes a project session for it, and a
@@ -36,41 +33,50 @@ PROJECT is a name, an identifier (p1), or a directory with a slash. A word
 that may mean several is refused. Commands that come into a paused project
 wait until it is resumed; those of a sandboxed agent do not.
 ",
-    options: &[
-        VerbOption::taking("pause", "PROJECT", Values::Nothing, "pause its commands, also those that come"),
-        VerbOption::taking("resume", "PROJECT", Values::Nothing, "let them go on"),
-        VerbOption::taking("end", "PROJECT", Values::Nothing, "end its commands, and forget the project session"),
-        JSON,
-    ],
     codes: &[(1, "there is no such project, or there are several"), NO_HOST],
     examples: &["rexec projects", "rexec projects --pause shop", "rexec log --cwd ~/shop"],
-    run: |parser| {
-        let (mut asked, mut is_json) = (None, false);
-        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-            let method = match argument {
-                Long("pause") => "session.suspend",
-                Long("resume") => "session.resume",
-                Long("end") => "session.destroy",
-                Long("json") => {
-                    is_json = true;
-                    continue;
-                }
-                other => return Err(VERB.unexpected(other)),
-            };
-            let project = VERB.value(parser)?;
-            if let Some((_, before)) = asked.replace((method, project)) {
-                return Err(VERB.too_much(&before));
+    call: &Call::<ProjectsCall> {
+        options: &[
+            Opt::value(
+                "--pause PROJECT",
+                |q, v| q.change("session.suspend", v),
+                "pause its commands, also those that come",
+            ),
+            Opt::value("--resume PROJECT", |q, v| q.change("session.resume", v), "let them go on"),
+            Opt::value(
+                "--end PROJECT",
+                |q, v| q.change("session.destroy", v),
+                "end its commands, and forget the project session",
+            ),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::NONE,
+        run: |ProjectsCall { change: changed, is_json }| {
+            let mut calls = HostCalls::connect(&super::socket_path()?)?;
+            match changed {
+                Some((method, project)) => change(method, &project, is_json, &mut calls),
+                None => list(is_json, &mut calls),
             }
-        }
-        let mut calls = HostCalls::connect(&super::socket_path()?)?;
-        match asked {
-            Some((method, project)) => change(method, &project, is_json, &mut calls),
-            None => list(is_json, &mut calls),
-        }
+        },
     },
 };
 
-/// What is said where there is none.
+#[derive(Default)]
+struct ProjectsCall {
+    /// A method, and the project that it is for.
+    change: Option<(&'static str, String)>,
+    is_json: bool,
+}
+
+impl ProjectsCall {
+    fn change(&mut self, method: &'static str, given: &mut Given<'_>) {
+        if let Some((_, before)) = self.change.replace((method, given.text())) {
+            given.refuse(VERB.too_much(&before));
+        }
+    }
+}
+
+/// Printed where there is none.
 const NOTHING: &str = "no command has run in a project\n";
 
 /// A project session: a line of `--json`.

@@ -5,7 +5,7 @@ pub(in crate::cli) mod table;
 
 use std::io::Write;
 
-use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Call, Group, NO_HOST, Opt, Verb, Words, json};
 use super::{chosen, look, status};
 use crate::front::answer::{HostStatus, Listed, RunState};
 use crate::text::agent_name::{agent_name, count_agents};
@@ -19,8 +19,6 @@ pub(super) const VERB: Verb = Verb {
     name: "ps",
     short: None,
     group: Group::Live,
-    arguments: "",
-    values: Values::Nothing,
     summary: "show the commands that run, wait, or left processes behind",
     text: "\
 Each command has one line that fits the terminal. CPU is processor time by
@@ -36,26 +34,37 @@ shared pages counted for each; PORT is where they listen. The states:
 
 With --json each line has the whole command and all its processes.
 ",
-    options: &[VerbOption::flag("verbose", "show the processes of each command, too").short('v'), JSON],
     codes: &[NO_HOST],
     examples: &["rexec ps", "rexec ps -v", "rexec ps --json | jq .ports"],
-    run: |parser| {
-        let [is_verbose, is_json] = VERB.flags(parser, ["verbose", "json"])?;
-        let socket = super::socket_path()?;
-        let runs = measured::all(chosen::runs(&socket)?);
-        super::with_output(|out| {
-            if is_json {
-                return super::put_json(runs.iter(), out);
-            }
-            let look = Look::of_output();
-            let text = match &runs[..] {
-                [] => nothing_runs(&status::of(&socket)?, &look),
-                runs => table::draw(runs, is_verbose, &look) + &summary(runs, is_verbose, &look),
-            };
-            super::written(out.write_all(text.as_bytes()))
-        })
+    call: &Call::<PsCall> {
+        options: &[
+            Opt::flag("-v, --verbose", |q| q.is_verbose = true, "show the processes of each command, too"),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::NONE,
+        run: |PsCall { is_verbose, is_json }| {
+            let socket = super::socket_path()?;
+            let runs = measured::all(chosen::runs(&socket)?);
+            super::with_output(|out| {
+                if is_json {
+                    return super::put_json(runs.iter(), out);
+                }
+                let look = Look::of_output();
+                let text = match &runs[..] {
+                    [] => nothing_runs(&status::of(&socket)?, &look),
+                    runs => table::draw(runs, is_verbose, &look) + &summary(runs, is_verbose, &look),
+                };
+                super::written(out.write_all(text.as_bytes()))
+            })
+        },
     },
 };
+
+#[derive(Default)]
+struct PsCall {
+    is_verbose: bool,
+    is_json: bool,
+}
 
 /// The line below the table: how many commands run, how many wait for the person, and what can be done.
 fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {

@@ -10,16 +10,13 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use lexopt::Arg;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::export::no_recording;
-use super::log::moment;
-use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
+use super::run_reference::{NO_SUCH_RUN, RunReference, unreadable};
 use super::sheet::Sheet;
-use super::verb::{Group, Values, Verb, VerbOption};
-use super::when;
+use super::verb::{Call, Group, Opt, Values, Verb, Words};
 use crate::history::{self, FoundRun, Query, RunOutcome};
 use crate::sys::terminal::Keys;
 use player::{Player, ReplayPace};
@@ -32,8 +29,6 @@ pub(super) const VERB: Verb = Verb {
     name: "replay",
     short: None,
     group: Group::Past,
-    arguments: "[N]",
-    values: Values::Nothing,
     summary: "play what a command wrote, with its pauses",
     text: "\
 N is a number, SESSION:N or -1. With --since instead of it, all commands that
@@ -43,14 +38,24 @@ Escape sequences are filtered as on the console, so what a full-screen program
 drew is counted and not shown: rexec export N --cast makes a file that
 asciinema plays. ^C ends the replay.
 ",
-    options: &[
-        VerbOption::taking("since", "TIME", Values::Nothing, "play everything since then, as in 1h or 09:40"),
-        VerbOption::taking("speed", "FACTOR", Values::Nothing, "play faster or slower, as in 4 or 0.5"),
-        VerbOption::taking("max-idle", "TIME", Values::Nothing, "shorten longer pauses to this, as in 1s"),
-    ],
     codes: &[(1, "there is no recording, or nothing ran since then"), NO_SUCH_RUN],
     examples: &["rexec replay -1 --max-idle 1s", "rexec replay --since 09:40 --speed 8"],
-    run,
+    call: &Call::<ReplayWish> {
+        options: &[
+            Opt::value("--since TIME", |q, v| q.since = v.moment(), "play everything since then, as in 1h or 09:40"),
+            Opt::value(
+                "--speed FACTOR",
+                |q, v| {
+                    let speed = |text: &str| text.parse().ok().filter(|speed| SPEEDS.contains(speed));
+                    q.speed = v.parsed("a factor such as 4 or 0.5, from 0.01 to 1000000", speed);
+                },
+                "play faster or slower, as in 4 or 0.5",
+            ),
+            Opt::value("--max-idle TIME", |q, v| q.max_idle = v.span(), "shorten longer pauses to this, as in 1s"),
+        ],
+        words: Words::run("[N]", Values::Nothing, |q, w| q.reference = w.reference()),
+        run: replay,
+    },
 };
 
 /// The longest pause while many commands are played, unless the human says.
@@ -58,7 +63,6 @@ const IDLE_MAX: Duration = Duration::from_secs(2);
 /// The largest and the smallest speed.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1_000_000.0;
 
-/// What the command line asks for.
 #[derive(Debug, Default)]
 struct ReplayWish {
     reference: Option<RunReference>,
@@ -67,38 +71,13 @@ struct ReplayWish {
     max_idle: Option<Duration>,
 }
 
-impl ReplayWish {
-    fn read(parser: &mut lexopt::Parser, sheet: &Sheet) -> Result<Self, Notice> {
-        let mut wish = Self::default();
-        while let Some(argument) = run_reference::next(parser, &VERB)? {
-            match argument {
-                Arg::Long("since") => wish.since = Some(moment(&VERB, parser, "--since", sheet)?),
-                Arg::Long("speed") => {
-                    let text = VERB.value(parser)?;
-                    let speed = text.parse().ok().filter(|speed| SPEEDS.contains(speed));
-                    let wanted = "a factor such as 4 or 0.5, from 0.01 to 1000000";
-                    wish.speed = Some(speed.ok_or_else(|| VERB.not_valid("--speed", &text, wanted))?);
-                }
-                Arg::Long("max-idle") => {
-                    let text = VERB.value(parser)?;
-                    wish.max_idle =
-                        Some(when::seconds(&text).ok_or_else(|| VERB.not_valid("--max-idle", &text, when::SPANS))?);
-                }
-                Arg::Value(word) if wish.reference.is_none() => wish.reference = Some(RunReference::of(&word)?),
-                other => return Err(VERB.unexpected(other)),
-            }
-        }
-        match (&wish.reference, wish.since) {
-            (None, None) => Err(VERB.missing("a command number or --since; rexec log shows the numbers")),
-            (Some(_), Some(_)) => Err(VERB.missing("either a command number or --since")),
-            _ => Ok(wish),
-        }
+fn replay(wish: ReplayWish) -> Result<u8, Notice> {
+    match (&wish.reference, wish.since) {
+        (None, None) => return Err(VERB.missing("a command number or --since; rexec log shows the numbers")),
+        (Some(_), Some(_)) => return Err(VERB.missing("either a command number or --since")),
+        _ => {}
     }
-}
-
-fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     let sheet = Sheet::standard();
-    let wish = ReplayWish::read(parser, &sheet)?;
     let home = super::home()?;
     let speed = wish.speed.unwrap_or(1.0);
     let played = match (wish.reference, wish.since) {

@@ -13,16 +13,15 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use lexopt::Arg;
 use rexec_sh::protocol::direct::{self, DirectCall};
 use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
 use rexec_sh::protocol::invocation::{Shell, is_command};
 use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::wire::Direct;
 
-use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
+use super::run_reference::{NO_SUCH_RUN, RunReference, unreadable};
 use super::told::tell;
-use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words};
 use super::{HOME_VARIABLE, SOCKET_VARIABLE, installed};
 use crate::history::RunBeginning;
 use crate::journal::record::{KeptEnvironment, StartRecord};
@@ -38,8 +37,6 @@ pub(super) const VERB: Verb = Verb {
     name: "rerun",
     short: None,
     group: Group::Past,
-    arguments: "N",
-    values: Values::Nothing,
     summary: "run a command of the past again",
     text: "\
 N is a number, SESSION:N or -1. The command runs through the host with the
@@ -54,25 +51,30 @@ environment, and rerun names those that are not set there. Limits (ulimit) and
 umask are your own. A run that an older host recorded, or one with
 --no-environments, gets your environment.
 ",
-    options: &[
-        VerbOption::taking("as", "NAME", Values::Nothing, "show it under this name"),
-        VerbOption::flag("dry-run", "print directory, variables and call, and run nothing"),
-    ],
     codes: &[(1, "the journal lacks a part of it, or it ran in a sandbox"), NO_SUCH_RUN, NO_HOST],
     examples: &["rexec rerun 44", "rexec rerun -1 --as me", "GITHUB_TOKEN=$(gh auth token) rexec rerun -1"],
-    run,
+    call: &Call::<RerunCall> {
+        options: &[
+            Opt::value(
+                "--as NAME",
+                |q, v| q.name = Some(v.text()).filter(|name| !name.is_empty()),
+                "show it under this name",
+            ),
+            Opt::flag("--dry-run", |q| q.is_dry = true, "print directory, variables and call, and run nothing"),
+        ],
+        words: Words::run("N", Values::Nothing, |q, w| q.reference = w.reference()),
+        run,
+    },
 };
 
-fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
-    let (mut reference, mut name, mut is_dry) = (None, None, false);
-    while let Some(argument) = run_reference::next(parser, &VERB)? {
-        match argument {
-            Arg::Long("as") => name = Some(VERB.value(parser)?).filter(|name| !name.is_empty()),
-            Arg::Long("dry-run") => is_dry = true,
-            Arg::Value(word) if reference.is_none() => reference = Some(RunReference::of(&word)?),
-            other => return Err(VERB.unexpected(other)),
-        }
-    }
+#[derive(Default)]
+struct RerunCall {
+    reference: Option<RunReference>,
+    name: Option<String>,
+    is_dry: bool,
+}
+
+fn run(RerunCall { reference, name, is_dry }: RerunCall) -> Result<u8, Notice> {
     let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec rerun 44"))?;
     let home = super::home()?;
     let run = reference.find(&home, &super::socket_path()?)?;

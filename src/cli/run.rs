@@ -16,15 +16,14 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::choice;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND};
 use rexec_sh::protocol::mark::is_mark;
 use rexec_sh::protocol::notice::Notice;
 
 use super::told::tell;
-use super::verb::{Group, Values, Verb, VerbOption};
-use super::{HOME_VARIABLE, SOCKET_VARIABLE, ask, check, help, installed};
+use super::verb::{Call, Group, Opt, Values, Verb, Words};
+use super::{HOME_VARIABLE, SOCKET_VARIABLE, ask, check, installed};
 use crate::front::AgentRequest;
 use crate::sys::{self, file, process};
 use crate::text::reason::reason;
@@ -32,15 +31,13 @@ use launch::{AgentStart, Situation};
 use preload::Preload;
 use recipes::Recipe;
 
-/// Whether a host is started where none runs.
+/// When a host is started where none runs.
 const HOST_WORDS: [&str; 2] = ["auto", "never"];
 
 pub(super) const VERB: Verb = Verb {
     name: "run",
     short: None,
     group: Group::Agents,
-    arguments: "[--] AGENT [ARGUMENTS...]",
-    values: Values::Program(&recipes::PROGRAMS),
     summary: "start an agent so that you see its commands",
     text: "\
 AGENT is the program that you would type without rexec, with its arguments:
@@ -56,59 +53,51 @@ rexec --stop-host.
 rexec run --list shows what rexec sees of which agent. For a program that it
 does not know, it tries what works for most, and says so.
 ",
-    options: &[
-        VerbOption::taking("budget", "SIZE", Values::Nothing, "how much the agent gets of each output, as in 256K"),
-        VerbOption::taking("as", "NAME", Values::Nothing, "the agent's name on the console and in the journal"),
-        VerbOption::taking(
-            "host",
-            "WHEN",
-            Values::Words(&HOST_WORDS),
-            "auto starts a host where none runs (default); never does not",
-        ),
-        VerbOption::flag("list", "list the agents, and which of their commands are seen"),
-    ],
     codes: &[(1, "the agent was not started"), (126, "the agent cannot be executed"), (127, "the agent was not found")],
     examples: &["rexec run claude", "rexec run --as reviewer codex exec 'review the last commit'", "rexec run --list"],
-    run,
+    call: &Call::<AgentCall> {
+        options: &[
+            Opt::value(
+                "--budget SIZE",
+                |q, v| {
+                    let size = |text: &str| choice::budget(text.as_bytes()).map(|_| text.to_owned());
+                    q.budget = v.parsed(choice::BUDGET_WORDS, size);
+                },
+                "how much the agent gets of each output, as in 256K",
+            ),
+            Opt::value(
+                "--as NAME",
+                |q, v| q.name = Some(v.raw()),
+                "the agent's name on the console and in the journal",
+            ),
+            Opt::word(
+                "--host WHEN",
+                &HOST_WORDS,
+                |q, v| q.without_host = v.known_word() == Some("never"),
+                "auto starts a host where none runs (default); never does not",
+            ),
+            Opt::flag("--list", |q| q.lists = true, "list the agents, and which of their commands are seen"),
+        ],
+        words: Words::line("[--] AGENT [ARGUMENTS...]", Values::Program(&recipes::PROGRAMS), |q, w| {
+            q.line.push(w.raw())
+        }),
+        run,
+    },
 };
 
-/// What the command line asks for.
 #[derive(Debug, Default)]
 struct AgentCall {
     name: Option<OsString>,
     budget: Option<String>,
     without_host: bool,
+    lists: bool,
     /// The agent's program and its arguments.
     line: Vec<OsString>,
 }
 
-fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
-    let mut call = AgentCall::default();
-    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-        match argument {
-            Long("list") => return super::say(&recipes::table()),
-            Long("help") | Short('h') => return help::say(&help::verb_help(&VERB)),
-            Long("as") => call.name = Some(parser.value().map_err(|error| VERB.wrong(&error))?),
-            Long("budget") => {
-                let size = VERB.value(parser)?;
-                if choice::budget(size.as_bytes()).is_none() {
-                    return Err(VERB.not_valid("--budget", &size, choice::BUDGET_WORDS));
-                }
-                call.budget = Some(size);
-            }
-            Long("host") => {
-                let word = VERB.value(parser)?;
-                if !HOST_WORDS.contains(&word.as_str()) {
-                    return Err(VERB.none_of("--host", &word, &HOST_WORDS));
-                }
-                call.without_host = word == "never";
-            }
-            Value(program) => {
-                call.line.push(program);
-                call.line.extend(parser.raw_args().map_err(|error| VERB.wrong(&error))?);
-            }
-            other => return Err(VERB.unexpected(other)),
-        }
+fn run(call: AgentCall) -> Result<u8, Notice> {
+    if call.lists {
+        return super::say(&recipes::table());
     }
     let Some(program) = call.line.first() else { return Err(VERB.missing("an agent; rexec run --list shows them")) };
     let program = find(program)?;

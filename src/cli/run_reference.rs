@@ -12,11 +12,9 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use lexopt::Arg;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use super::verb::Verb;
 use super::{ask, quoted, service};
 use crate::front::answer::Answer;
 use crate::history::{self, FoundRun, Query, SessionHistory};
@@ -25,17 +23,6 @@ use crate::text::reason::reason;
 
 /// The exit code of verbs that take a reference.
 pub(super) const NO_SUCH_RUN: (u8, &str) = (exit_code::NO_SUCH_RUN, "there is no such command");
-
-/// The next argument of a verb that takes a reference. `-1` is one, and not an option.
-pub(super) fn next<'p>(parser: &'p mut lexopt::Parser, verb: &Verb) -> Result<Option<Arg<'p>>, Notice> {
-    let is_reference =
-        |word: &OsStr| word.to_str().is_some_and(|word| word.starts_with('-') && RunReference::parse(word).is_some());
-    let word = parser.try_raw_args().and_then(|mut words| words.next_if(is_reference));
-    match word {
-        Some(word) => Ok(Some(Arg::Value(word))),
-        None => parser.next().map_err(|error| verb.wrong(&error)),
-    }
-}
 
 /// Columns of a session's name that are shown: as many as a file's name has bytes.
 const SESSION_COLUMNS: usize = 255;

@@ -7,14 +7,12 @@ use std::collections::BTreeMap;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
-use super::verb::{Group, Values, Verb};
+use super::verb::{Group, Values, Verb, one_word};
 
 pub(super) const VERB: Verb = Verb {
     name: "schema",
     short: None,
     group: Group::Past,
-    arguments: "[FORM]",
-    values: Values::Nothing,
     summary: "print the fields of records and of --json as JSON Schema",
     text: "\
 One JSON Schema in each line: for every record of the journal, as in record
@@ -22,11 +20,9 @@ end, and for what verbs about the past print with --json, as in json log. FORM
 is the last word of a title. Fields may be added without a new version: skip
 those that you do not know.
 ",
-    options: &[],
     codes: &[(1, "there is no such form")],
     examples: &["rexec schema end", "rexec schema | jq -r .title"],
-    run: |parser| {
-        let wanted = VERB.one_word(parser)?;
+    call: &one_word("[FORM]", Values::Nothing, |wanted| {
         let is_wanted =
             |form: &Schema| wanted.as_ref().is_none_or(|name| form.title.split(' ').next_back() == Some(name));
         let forms: Vec<Schema> = forms().into_iter().filter(is_wanted).collect();
@@ -36,7 +32,7 @@ those that you do not know.
         }
         let lines: String = forms.iter().map(super::bare_json_line).collect();
         super::say(&lines)
-    },
+    }),
 };
 
 const TABLE: &str = include_str!("help/schema.txt");

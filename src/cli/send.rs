@@ -2,12 +2,11 @@
 
 use std::io::{self, Read};
 
-use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::notice::Notice;
 
 use super::acted::Acted;
-use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
-use super::{ask, chosen, run_reference};
+use super::verb::{Call, Given, Group, NO_HOST, Opt, Values, Verb, Words, json};
+use super::{ask, chosen};
 use crate::front::SendRequest;
 use crate::front::answer::Answer;
 use crate::front::keys::{self, Instead, Key};
@@ -19,8 +18,6 @@ pub(super) const VERB: Verb = Verb {
     name: "send",
     short: None,
     group: Group::Live,
-    arguments: "N TEXT...|-",
-    values: Values::Runs,
     summary: "type a text or a key for a command",
     text: "\
 Types TEXT and return at the terminal of command N, which must wait for an
@@ -38,13 +35,6 @@ KEY is ctrl-c (or another letter, also written ^C), ctrl-\\, enter, tab, space,
 escape, backspace, up, down, left, right, home, end, page-up, page-down or
 delete. Several keys are typed in their order, behind TEXT without return.
 ",
-    options: &[
-        VerbOption::flag("no-newline", "type no return behind TEXT").short('n'),
-        VerbOption::taking("key", "KEY", Values::Words(&KEYS), "type this key; may be repeated").short('k'),
-        VerbOption::flag("eof", "type ^D at the end, which ends the input of a program that reads lines"),
-        VerbOption::flag("force", "type although the command does not wait"),
-        JSON,
-    ],
     codes: &[(1, "the command does not wait, or somebody else answers it"), (3, "no such command runs"), NO_HOST],
     examples: &[
         "rexec send 46 yes",
@@ -52,16 +42,33 @@ delete. Several keys are typed in their order, behind TEXT without return.
         "rexec send --eof 46",
         "rexec send web --key ctrl-c",
     ],
-    run: |parser| {
-        let (request, is_json) = request(parser)?;
-        let asked = ask::ask(&super::socket_path()?, &request.line())?;
-        match asked.answer(Some(ask::PATIENCE))? {
-            Answer::Send { seq, bytes } => super::with_output(|out| {
-                Acted { seq, result: "sent", bytes: Some(bytes), ..Acted::default() }.say(is_json, "", out);
-                Ok(())
-            }),
-            _ => Err(ask::AskError::Unclear.into()),
-        }
+    call: &Call::<SendCall> {
+        options: &[
+            Opt::flag("-n, --no-newline", |q| q.is_bare = true, "type no return behind TEXT"),
+            Opt::word("-k, --key KEY", &KEYS, |q, v| q.keys.extend(key(v)), "type this key; may be repeated"),
+            Opt::flag(
+                "--eof",
+                |q| q.eof = true,
+                "type ^D at the end, which ends the input of a program that reads lines",
+            ),
+            Opt::flag("--force", |q| q.is_forced = true, "type although the command does not wait"),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::runs("N TEXT...|-", Values::Runs, |q, w| match &q.run {
+            None => q.run = Some(w.text()),
+            Some(_) => q.words.extend(text(w)),
+        }),
+        run: |call| {
+            let is_json = call.is_json;
+            let asked = ask::ask(&super::socket_path()?, &call.request()?.line())?;
+            match asked.answer(Some(ask::PATIENCE))? {
+                Answer::Send { seq, bytes } => super::with_output(|out| {
+                    Acted { seq, result: "sent", bytes: Some(bytes), ..Acted::default() }.say(is_json, "", out);
+                    Ok(())
+                }),
+                _ => Err(ask::AskError::Unclear.into()),
+            }
+        },
     },
 };
 
@@ -85,44 +92,45 @@ const KEYS: [&str; 16] = [
     "page-down",
 ];
 
-fn request(parser: &mut lexopt::Parser) -> Result<(SendRequest, bool), Notice> {
-    let (mut is_json, mut keys) = (false, Vec::new());
-    let (mut run, mut words, mut is_bare, mut eof, mut force) = (None, Vec::new(), false, false, false);
-    while let Some(argument) = run_reference::next(parser, &VERB)? {
-        match argument {
-            Short('n') | Long("no-newline") => is_bare = true,
-            Short('k') | Long("key") => keys.push(key(&VERB.value(parser)?)?),
-            Long("eof") => eof = true,
-            Long("force") => force = true,
-            Long("json") => is_json = true,
-            Value(word) if run.is_none() => run = Some(word.to_string_lossy().into_owned()),
-            Value(word) => {
-                let word = word.into_string();
-                words.push(word.map_err(|word| VERB.not_valid("TEXT", &word.to_string_lossy(), "UTF-8 is needed"))?);
-            }
-            other => return Err(VERB.unexpected(other)),
-        }
-    }
-    let run = run.ok_or_else(|| VERB.missing("a command number; rexec ps shows the numbers"))?;
-    let has_keys = !keys.is_empty();
-    let mut text = match &words[..] {
-        [] if eof || has_keys => String::new(),
-        [] => return Err(VERB.missing("a text, - for standard input, --key, or --eof")),
-        [only] if only == "-" => standard_input()?,
-        words => words.join(" ") + if is_bare || eof || has_keys { "" } else { "\n" },
-    };
-    let signal = match keys[..] {
-        [Key { instead: Instead::Signal(name), .. }] if text.is_empty() => signal::number(name),
-        _ => None,
-    };
-    let ends = keys.pop_if(|key| key.instead == Instead::Eof).is_some();
-    keys.iter().for_each(|key| text.push_str(key.text));
-    let seq = chosen::number(&VERB, &run)?;
-    Ok((SendRequest { seq, text, eof: eof || ends, force, signal }, is_json))
+#[derive(Default)]
+struct SendCall {
+    run: Option<String>,
+    words: Vec<String>,
+    keys: Vec<Key>,
+    is_bare: bool,
+    eof: bool,
+    is_forced: bool,
+    is_json: bool,
 }
 
-fn key(name: &str) -> Result<Key, Notice> {
-    Key::named(name).ok_or_else(|| VERB.not_valid("--key", name, &format!("known keys: {}", keys::NAMES)))
+impl SendCall {
+    fn request(mut self) -> Result<SendRequest, Notice> {
+        let run = self.run.ok_or_else(|| VERB.missing("a command number; rexec ps shows the numbers"))?;
+        let has_keys = !self.keys.is_empty();
+        let mut text = match &self.words[..] {
+            [] if self.eof || has_keys => String::new(),
+            [] => return Err(VERB.missing("a text, - for standard input, --key, or --eof")),
+            [only] if only == "-" => standard_input()?,
+            words => words.join(" ") + if self.is_bare || self.eof || has_keys { "" } else { "\n" },
+        };
+        let signal = match self.keys[..] {
+            [Key { instead: Instead::Signal(name), .. }] if text.is_empty() => signal::number(name),
+            _ => None,
+        };
+        let ends = self.keys.pop_if(|key| key.instead == Instead::Eof).is_some();
+        self.keys.iter().for_each(|key| text.push_str(key.text));
+        let seq = chosen::number(&VERB, &run)?;
+        Ok(SendRequest { seq, text, eof: self.eof || ends, force: self.is_forced, signal })
+    }
+}
+
+fn text(given: &mut Given<'_>) -> Option<String> {
+    let text = given.raw().into_string();
+    given.check(text.map_err(|word| VERB.not_valid("TEXT", &word.to_string_lossy(), "UTF-8 is needed")))
+}
+
+fn key(given: &mut Given<'_>) -> Option<Key> {
+    given.parsed(&format!("known keys: {}", keys::NAMES), Key::named)
 }
 
 fn standard_input() -> Result<String, Notice> {

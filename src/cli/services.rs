@@ -11,7 +11,7 @@ use super::host_calls::{CallError, HostCalls};
 use super::look::Look;
 use super::ps::table::clock;
 use super::service::{HostRun, KnownRuns};
-use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Call, Group, NO_HOST, Opt, Verb, Words, json};
 use crate::front::rpc::params::RunParams;
 use crate::limits;
 use crate::text::banner::{duration, signal_name};
@@ -20,8 +20,6 @@ pub(super) const VERB: Verb = Verb {
     name: "services",
     short: None,
     group: Group::Live,
-    arguments: "",
-    values: Values::Nothing,
     summary: "show the commands in the background and how services ended",
     text: "\
 Each command in the background has one line: its name if it is a service, its
@@ -30,27 +28,39 @@ long ago it ended, its project, and the command. A service that has ended is
 shown until it is started again, or for an hour. rexec exec --bg --name starts
 one; rexec wait, send, kill, tail, attach and out take its name.
 ",
-    options: &[
-        VerbOption::flag("all", "also the earlier runs of services, and commands without a name that have ended"),
-        JSON,
-    ],
     codes: &[NO_HOST],
     examples: &["rexec services", "rexec exec --bg --name web --wait-port 3000 -- npm run dev"],
-    run: |parser| {
-        let [shows_all, is_json] = VERB.flags(parser, ["all", "json"])?;
-        let mut calls = HostCalls::connect(&super::socket_path()?)?;
-        let lines = lines(shows_all, &mut calls)?;
-        super::with_output(|out| {
-            if is_json {
-                return super::put_json(lines.iter(), out);
-            }
-            let text = if lines.is_empty() { NOTHING.to_owned() } else { draw(&lines, &Look::of_output()) };
-            super::written(out.write_all(text.as_bytes()))
-        })
+    call: &Call::<ServicesCall> {
+        options: &[
+            Opt::flag(
+                "--all",
+                |q| q.shows_all = true,
+                "also the earlier runs of services, and commands without a name that have ended",
+            ),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::NONE,
+        run: |ServicesCall { shows_all, is_json }| {
+            let mut calls = HostCalls::connect(&super::socket_path()?)?;
+            let lines = lines(shows_all, &mut calls)?;
+            super::with_output(|out| {
+                if is_json {
+                    return super::put_json(lines.iter(), out);
+                }
+                let text = if lines.is_empty() { NOTHING.to_owned() } else { draw(&lines, &Look::of_output()) };
+                super::written(out.write_all(text.as_bytes()))
+            })
+        },
     },
 };
 
-/// What is said where there is none.
+#[derive(Default)]
+struct ServicesCall {
+    shows_all: bool,
+    is_json: bool,
+}
+
+/// Printed where there is none.
 const NOTHING: &str = "\
 no command runs in the background
 start one: rexec exec --bg --name web --wait-port 3000 -- npm run dev

@@ -10,7 +10,7 @@ use super::columns::{self, Column};
 use super::log::found_something;
 use super::run_reference::unreadable;
 use super::sheet::{Sheet, Tint};
-use super::verb::{Group, JSON, Values, Verb};
+use super::verb::{Call, Group, Verb, Words, json};
 use super::when;
 use crate::history::{self, SessionHistory, SessionSpan};
 use crate::text::banner::duration;
@@ -21,8 +21,6 @@ pub(super) const VERB: Verb = Verb {
     name: "sessions",
     short: None,
     group: Group::Past,
-    arguments: "",
-    values: Values::Nothing,
     summary: "list the host's sessions, the newest at the end",
     text: "\
 A session is one run of the host, and has a journal. Each has one line: its
@@ -30,19 +28,21 @@ name, when it began, how long it lasted, how many commands it has, and how long
 its files are. A name with a colon and a number, as in rexec show
 2026-05-21-09:42:18:44, is a command of that session.
 ",
-    options: &[JSON],
     codes: &[(1, "there is no journal")],
     examples: &["rexec sessions", "rexec sessions --json"],
-    run: |parser| {
-        let [is_json] = VERB.flags(parser, ["json"])?;
-        let home = super::home()?;
-        let lines = lines(&home)?;
-        let is_empty = lines.is_empty();
-        super::with_output(|out| match is_json {
-            true => super::put_json(lines.iter(), out),
-            false => super::written(write_all(&lines, &Sheet::standard(), out)),
-        })?;
-        Ok(found_something(!is_empty, is_json, &home))
+    call: &Call::<bool> {
+        options: &[json(|is_json| *is_json = true)],
+        words: Words::NONE,
+        run: |is_json| {
+            let home = super::home()?;
+            let lines = lines(&home)?;
+            let is_empty = lines.is_empty();
+            super::with_output(|out| match is_json {
+                true => super::put_json(lines.iter(), out),
+                false => super::written(write_all(&lines, &Sheet::standard(), out)),
+            })?;
+            Ok(found_something(!is_empty, is_json, &home))
+        },
     },
 };
 
@@ -53,7 +53,6 @@ const NAME_COLUMNS: usize = 24;
 #[derive(Debug, Serialize)]
 struct SessionLine {
     session: String,
-    /// Whether its host runs.
     is_running: bool,
     pid: Option<u32>,
     #[serde(flatten)]

@@ -35,9 +35,7 @@ impl Sheet {
     /// Standard output.
     pub(super) fn standard() -> Self {
         let look = Look::of_output();
-        let now = milliseconds(&timestamp(SystemTime::now())).unwrap_or(0);
-        let clock = Clock { now, offset: local_time::offset };
-        Self { look, columns: look.columns.clamp(COLUMNS_MIN, COLUMNS_MAX), clock }
+        Self { look, columns: look.columns.clamp(COLUMNS_MIN, COLUMNS_MAX), clock: clock() }
     }
 
     /// The text in this tint.
@@ -59,6 +57,12 @@ impl Sheet {
     pub(super) fn cut(&self, text: &str, columns: usize) -> String {
         self.look.cut(text, columns)
     }
+}
+
+/// The human's clock, now.
+pub(super) fn clock() -> Clock {
+    let now = milliseconds(&timestamp(SystemTime::now())).unwrap_or(0);
+    Clock { now, offset: local_time::offset }
 }
 
 /// The text with as many blanks behind it as make it this wide.

@@ -5,12 +5,11 @@ mod live;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use lexopt::prelude::{Long, Value};
 use serde::Serialize;
 
-use super::run_reference::{self, RunReference, unreadable};
+use super::run_reference::{NO_SUCH_RUN, RunReference, unreadable};
 use super::sheet::{Sheet, Tint, padded};
-use super::verb::{Group, JSON, Values, Verb};
+use super::verb::{Call, Group, Values, Verb, Words, json};
 use super::{print, replay, when, written};
 use crate::history::{self, FoundRun, RunOutcome};
 use crate::journal::record::{EndRecord, InputRecord, RecordedOutput, RunEnd, StartRecord};
@@ -24,8 +23,6 @@ pub(super) const VERB: Verb = Verb {
     name: "show",
     short: None,
     group: Group::Past,
-    arguments: "N",
-    values: Values::Runs,
     summary: "show one command: its block, and all that the journal knows",
     text: "\
 N is a command's number, SESSION:N one of another session, -1 the newest and -2
@@ -33,30 +30,31 @@ the one before it. rexec log shows numbers and sessions. Of a long output this
 shows the beginning and the end; rexec out has all of it. Of a command that
 runs this says what it does now, and shows the last lines that it has written.
 ",
-    options: &[JSON],
-    codes: &[run_reference::NO_SUCH_RUN],
+    codes: &[NO_SUCH_RUN],
     examples: &["rexec show 44", "rexec show -1", "rexec show 2026-05-21-09:42:18:44"],
-    run: |parser| {
-        let (mut reference, mut is_json) = (None, false);
-        while let Some(argument) = run_reference::next(parser, &VERB)? {
-            match argument {
-                Long("json") => is_json = true,
-                Value(word) if reference.is_none() => reference = Some(RunReference::of(&word)?),
-                other => return Err(VERB.unexpected(other)),
-            }
-        }
-        let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec show 44"))?;
-        let home = super::home()?;
-        let run = super::out::find_with_output(&reference, &home)?;
-        let answers = run.answers().map_err(|error| unreadable(&home, &error))?;
-        super::with_output(|out| {
-            if is_json {
-                return super::put_json([ShownRun::of(&run, answers)].into_iter(), out);
-            }
-            written(write_run(&run, &answers, &Sheet::standard(), out))
-        })
+    call: &Call::<ShowCall> {
+        options: &[json(|q| q.is_json = true)],
+        words: Words::run("N", Values::Runs, |q, w| q.reference = w.reference()),
+        run: |ShowCall { reference, is_json }| {
+            let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec show 44"))?;
+            let home = super::home()?;
+            let run = super::out::find_with_output(&reference, &home)?;
+            let answers = run.answers().map_err(|error| unreadable(&home, &error))?;
+            super::with_output(|out| {
+                if is_json {
+                    return super::put_json([ShownRun::of(&run, answers)].into_iter(), out);
+                }
+                written(write_run(&run, &answers, &Sheet::standard(), out))
+            })
+        },
     },
 };
+
+#[derive(Default)]
+struct ShowCall {
+    reference: Option<RunReference>,
+    is_json: bool,
+}
 
 /// Columns of the names of facts.
 const LABEL_COLUMNS: usize = 11;

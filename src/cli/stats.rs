@@ -5,17 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::Path;
 
-use lexopt::prelude::Long;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::columns::{self, Column};
-use super::log::{found_something, moment};
+use super::log::found_something;
 use super::look::columns_of;
 use super::run_reference::unreadable;
-use super::sheet::{Sheet, Tint, padded};
+use super::sheet::{self, Sheet, Tint, padded};
 use super::told::tell;
-use super::verb::{Group, JSON, Values, Verb, VerbOption};
+use super::verb::{Call, Group, Opt, Verb, Words, json};
 use super::when;
 use crate::history::{self, Facts, Query, RunOutcome};
 use crate::text::agent_name::agent_name;
@@ -27,8 +26,6 @@ pub(super) const VERB: Verb = Verb {
     name: "stats",
     short: None,
     group: Group::Past,
-    arguments: "",
-    values: Values::Nothing,
     summary: "count what each agent ran: commands, failures, time, output",
     text: "\
 Counts commands that have ended, from all journals. Below the table stand the
@@ -37,36 +34,43 @@ wrote. SAVED is how much less of it their callers got: escape sequences,
 redraws and what a budget left out. MASKED is how many secrets the journal
 masked.
 ",
-    options: &[
-        VerbOption::flag("today", "commands that began today, by your clock"),
-        VerbOption::taking("since", "TIME", Values::Nothing, "commands that began then or later, as in rexec log"),
-        JSON,
-    ],
     codes: &[(1, "no command has ended")],
     examples: &["rexec stats --today", "rexec stats --since 7d --json"],
-    run: |parser| {
-        let sheet = Sheet::standard();
-        let (mut query, mut is_json) = (Query::default(), false);
-        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-            match argument {
-                Long("json") => is_json = true,
-                Long("today") => query.since = when::moment("today", sheet.clock),
-                Long("since") => query.since = Some(moment(&VERB, parser, "--since", &sheet)?),
-                other => return Err(VERB.unexpected(other)),
-            }
-        }
-        let home = super::home()?;
-        let stats = Stats::read(&home, &query)?;
-        let is_empty = stats.agents.is_empty();
-        super::with_output(|out| {
-            if is_json {
-                return super::put_json(stats.lines(), out);
-            }
-            super::written(stats.write(&sheet, out))
-        })?;
-        Ok(found_something(!is_empty, is_json, &home))
+    call: &Call::<StatsCall> {
+        options: &[
+            Opt::flag(
+                "--today",
+                |q| q.query.since = when::moment("today", sheet::clock()),
+                "commands that began today, by your clock",
+            ),
+            Opt::value(
+                "--since TIME",
+                |q, v| q.query.since = v.moment(),
+                "commands that began then or later, as in rexec log",
+            ),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::NONE,
+        run: |StatsCall { query, is_json }| {
+            let home = super::home()?;
+            let stats = Stats::read(&home, &query)?;
+            let is_empty = stats.agents.is_empty();
+            super::with_output(|out| {
+                if is_json {
+                    return super::put_json(stats.lines(), out);
+                }
+                super::written(stats.write(&Sheet::standard(), out))
+            })?;
+            Ok(found_something(!is_empty, is_json, &home))
+        },
     },
 };
+
+#[derive(Default)]
+struct StatsCall {
+    query: Query,
+    is_json: bool,
+}
 
 /// Commands that are listed as the slowest, and as those that failed most often, each.
 const LISTED: usize = 5;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::ask::{self, AskError};
 use super::look::Look;
-use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Call, Group, NO_HOST, Opt, Verb, Words, json};
 use crate::front::answer::{Answer, HostStatus};
 use crate::text::agent_name::agent_name;
 use crate::text::banner::duration;
@@ -16,8 +16,6 @@ pub(super) const VERB: Verb = Verb {
     name: "status",
     short: None,
     group: Group::Own,
-    arguments: "",
-    values: Values::Nothing,
     summary: "show what the host does, for you or for a status line",
     text: "\
 With --short it is a few words for the status line of tmux, starship or a bar,
@@ -26,25 +24,33 @@ the exit code says that no host runs.
 
   set -g status-right '#(rexec status --short)'       in ~/.tmux.conf
 ",
-    options: &[VerbOption::flag("short", "print a few words"), JSON],
     codes: &[NO_HOST],
     examples: &["rexec status", "rexec status --json"],
-    run: |parser| {
-        let [is_short, is_json] = VERB.flags(parser, ["short", "json"])?;
-        if is_short && is_json {
-            return Err(VERB.missing("one of --short and --json"));
-        }
-        let status = match of(&super::socket_path()?) {
-            Ok(status) => status,
-            Err(AskError::NoHost { .. }) if is_short => return Ok(NO_HOST.0),
-            Err(error) => return Err(error.into()),
-        };
-        if is_json {
-            return super::with_output(|out| super::put_json([status].iter(), out));
-        }
-        super::say(&if is_short { format!("{}\n", short(&status)) } else { long(&status, &Look::of_output()) })
+    call: &Call::<StatusCall> {
+        options: &[Opt::flag("--short", |q| q.is_short = true, "print a few words"), json(|q| q.is_json = true)],
+        words: Words::NONE,
+        run: |StatusCall { is_short, is_json }| {
+            if is_short && is_json {
+                return Err(VERB.missing("one of --short and --json"));
+            }
+            let status = match of(&super::socket_path()?) {
+                Ok(status) => status,
+                Err(AskError::NoHost { .. }) if is_short => return Ok(NO_HOST.0),
+                Err(error) => return Err(error.into()),
+            };
+            if is_json {
+                return super::with_output(|out| super::put_json([status].iter(), out));
+            }
+            super::say(&if is_short { format!("{}\n", short(&status)) } else { long(&status, &Look::of_output()) })
+        },
     },
 };
+
+#[derive(Default)]
+struct StatusCall {
+    is_short: bool,
+    is_json: bool,
+}
 
 /// Columns of a word of the host's that are shown. The rest is cut.
 const WORD_COLUMNS: usize = 60;

@@ -1,21 +1,21 @@
 //! `rexec tail`: the console on another terminal, or the output of one command.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::look::Look;
+use super::out::OutputPart;
 use super::output::drawn;
-use super::run_reference::{self, RunReference, unreadable};
+use super::run_reference::{RunReference, unreadable};
 use super::told::tell;
-use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words};
 use super::{ask, cannot_write, chosen, out};
 use crate::front::answer::{Answer, Listed, RunState, WrittenBefore};
 use crate::history::{FoundRun, WholeOutput};
@@ -27,8 +27,6 @@ pub(super) const VERB: Verb = Verb {
     name: "tail",
     short: None,
     group: Group::Live,
-    arguments: "[N]",
-    values: Values::Runs,
     summary: "show the console here, too, or the end of a command's output",
     text: "\
 Without N this is the host's console on another terminal, in its width, from
@@ -39,42 +37,41 @@ the command has written, or the last K lines of it, and then what it writes
 until it ends. Between the two stands the command's banner: no line is missing
 there, and none is shown twice.
 ",
-    options: &[
-        VerbOption::flag("follow", "with N: go on until the command ends").short('f'),
-        VerbOption::taking("lines", "K", Values::Nothing, "with N: the last K lines (default 10; with -f all)")
-            .short('n'),
-    ],
     codes: &[(1, "too many watch"), (3, "no such command"), NO_HOST],
     examples: &["rexec tail", "rexec tail -f 12", "rexec tail -n 100 12"],
-    run: |parser| {
-        let (mut run, mut follows, mut lines) = (None, false, None);
-        while let Some(argument) = run_reference::next(parser, &VERB)? {
-            match argument {
-                Short('f') | Long("follow") => follows = true,
-                Short('n') | Long("lines") => lines = Some(lines_of(parser)?),
-                Value(word) if run.is_none() => run = Some(word),
-                other => return Err(VERB.unexpected(other)),
+    call: &Call::<TailCall> {
+        options: &[
+            Opt::flag("-f, --follow", |q| q.follows = true, "with N: go on until the command ends"),
+            Opt::value(
+                "-n, --lines K",
+                |q, v| q.lines = v.lines(),
+                "with N: the last K lines (default 10; with -f all)",
+            ),
+        ],
+        words: Words::run("[N]", Values::Runs, |q, w| q.run = Some(w.raw())),
+        run: |TailCall { run, follows, lines }| {
+            let Some(run) = run else {
+                let is_console = lines.is_none();
+                return if is_console { watch(None) } else { Err(VERB.missing("a command number with --lines")) };
+            };
+            if !follows {
+                return so_far(&run, lines.unwrap_or(10));
             }
-        }
-        let Some(run) = run else {
-            let is_console = lines.is_none();
-            return if is_console { watch(None) } else { Err(VERB.missing("a command number with --lines")) };
-        };
-        if !follows {
-            return so_far(run, lines.unwrap_or(10));
-        }
-        let number = chosen::number(&VERB, &run.to_string_lossy())?;
-        let is_it = |listed: &Listed| listed.seq == number && listed.state != RunState::Left;
-        if chosen::runs(&super::socket_path()?)?.iter().any(is_it) {
-            return watch(Some((number, lines)));
-        }
-        so_far(run, lines.unwrap_or(usize::MAX))
+            let number = chosen::number(&VERB, &run.to_string_lossy())?;
+            let is_it = |listed: &Listed| listed.seq == number && listed.state != RunState::Left;
+            if chosen::runs(&super::socket_path()?)?.iter().any(is_it) {
+                return watch(Some((number, lines)));
+            }
+            so_far(&run, lines.unwrap_or(usize::MAX))
+        },
     },
 };
 
-fn lines_of(parser: &mut lexopt::Parser) -> Result<usize, Notice> {
-    let text = VERB.value(parser)?;
-    text.parse().map_err(|_| VERB.not_valid("--lines", &text, "a number of lines"))
+#[derive(Default)]
+struct TailCall {
+    run: Option<OsString>,
+    follows: bool,
+    lines: Option<usize>,
 }
 
 /// The flag for the console elsewhere.
@@ -82,26 +79,19 @@ pub(super) const ATTACH: Verb = Verb {
     name: "--attach",
     short: None,
     group: Group::Flag,
-    arguments: "",
-    values: Values::Nothing,
     summary: "the same as rexec tail",
     text: "\
 The host's console on another terminal, in its width, from now on. ^C leaves;
 the commands go on.
 ",
-    options: &[],
     codes: &[(1, "too many watch"), NO_HOST],
     examples: &["rexec --attach"],
-    run: |parser| {
-        let [] = ATTACH.flags(parser, [])?;
-        watch(None)
-    },
+    call: &Call::<()> { options: &[], words: Words::NONE, run: |()| watch(None) },
 };
 
 /// Prints the end of what the journal has of a command's output.
-fn so_far(run: OsString, lines: usize) -> Result<u8, Notice> {
-    let words = [run, "--tail".into(), lines.to_string().into()];
-    (out::VERB.run)(&mut lexopt::Parser::from_args(words))
+fn so_far(run: &OsStr, lines: usize) -> Result<u8, Notice> {
+    out::print(&RunReference::of(run)?, &OutputPart::last(Some(lines)))
 }
 
 /// Shows the console, or one command of it and so many lines of what it has written, until it ends or the person leaves.
@@ -128,7 +118,7 @@ fn find(seq: u64, home: &Path) -> Result<FoundRun, Notice> {
     RunReference::of(&run)?.find(home, &super::socket_path()?)
 }
 
-/// What a running command wrote, as the recorder told the host.
+/// The output of a running command, as the recorder told the host.
 fn output_before(seq: u64, before: WrittenBefore) -> Result<WholeOutput, Notice> {
     let lines = from_base64(&before.lines_b64).unwrap_or_default();
     if before.file_bytes == 0 {

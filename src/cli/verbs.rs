@@ -7,7 +7,7 @@
 use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
-use super::verb::{Group, Values, Verb};
+use super::verb::{Group, Values, Verb, one_word};
 use super::{completions, help, man};
 
 /// All verbs, in the order of `rexec --help`.
@@ -75,31 +75,26 @@ const HELP: Verb = Verb {
     name: "help",
     short: None,
     group: Group::Own,
-    arguments: "[TOPIC]",
-    values: Values::Topics,
     summary: "print the help for a command or a topic",
     text: "\
 TOPIC is a command, as in rexec help kill, or one of the topics that
 rexec --help lists. Without it, this lists commands and topics.
 ",
-    options: &[],
     codes: &[],
     examples: &["rexec help kill", "rexec help agents | less"],
-    run: |parser| {
-        let text = match HELP.one_word(parser)? {
+    call: &one_word("[TOPIC]", Values::Topics, |topic| {
+        let text = match topic {
             Some(word) => help::topic(VERBS, &word)?,
             None => help::all(VERBS),
         };
         help::say(&text)
-    },
+    }),
 };
 
 const MAN: Verb = Verb {
     name: "man",
     short: None,
     group: Group::Own,
-    arguments: "[COMMAND]",
-    values: Values::Verbs,
     summary: "print a manual page as roff",
     text: "\
 Without a command this is the page rexec(1); with one it is its page, as in
@@ -109,24 +104,21 @@ rexec-kill(1). man -l - shows it. To install all pages:
   rexec man >~/.local/share/man/man1/rexec.1
   rexec man kill >~/.local/share/man/man1/rexec-kill.1
 ",
-    options: &[],
     codes: &[],
     examples: &["rexec man | man -l -", "rexec man kill | man -l -"],
-    run: |parser| {
-        let page = match MAN.one_word(parser)? {
+    call: &one_word("[COMMAND]", Values::Verbs, |command| {
+        let page = match command {
             Some(word) => man::page(help::verb(VERBS, &word)?),
             None => man::overview(VERBS),
         };
         super::say(&page)
-    },
+    }),
 };
 
 const COMPLETIONS: Verb = Verb {
     name: "completions",
     short: None,
     group: Group::Own,
-    arguments: "SHELL",
-    values: Values::Words(&completions::SHELLS),
     summary: "print a script that completes rexec's commands in your shell",
     text: "\
 SHELL is bash, zsh or fish. The script completes commands, options and their
@@ -137,15 +129,13 @@ a new rexec needs no new script. Where it goes:
   zsh   a file _rexec in a directory of $fpath
   fish  ~/.config/fish/completions/rexec.fish
 ",
-    options: &[],
     codes: &[],
     examples: &["source <(rexec completions bash)", "rexec completions fish >~/.config/fish/completions/rexec.fish"],
-    run: |parser| {
-        let Some(shell) = COMPLETIONS.one_word(parser)? else { return Err(COMPLETIONS.missing("a shell")) };
-        let script =
-            completions::script(&shell).ok_or_else(|| COMPLETIONS.none_of("SHELL", &shell, &completions::SHELLS))?;
-        super::say(script)
-    },
+    call: &one_word("SHELL", Values::Words(&completions::SHELLS), |shell| {
+        let shell = shell.ok_or_else(|| COMPLETIONS.missing("a shell"))?;
+        let script = completions::script(&shell);
+        super::say(script.ok_or_else(|| COMPLETIONS.none_of("SHELL", &shell, &completions::SHELLS))?)
+    }),
 };
 
 /// Does what the command line asks for; returns the exit code.
@@ -158,7 +148,10 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
         Some(Arg::Short(letter)) => {
             flag(letter).ok_or_else(|| wrong(&lexopt::Error::UnexpectedOption(format!("-{letter}"))))?
         }
-        Some(Arg::Long(name)) if super::exec::whoami::takes(name) => &super::exec::whoami::VERB,
+        // The option that names the verb may stand behind others of its options, so the line is read from its beginning.
+        Some(Arg::Long(name)) if super::exec::whoami::takes(name) => {
+            return help::run(&super::exec::whoami::VERB, &mut lexopt::Parser::from_env());
+        }
         Some(Arg::Long(name)) => {
             let name = format!("--{name}");
             named(&name).ok_or_else(|| wrong(&lexopt::Error::UnexpectedOption(name)))?
@@ -170,13 +163,13 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
         }
     };
     // A verb that starts another program reads its options up to that program's name.
-    if !matches!(verb.values, Values::Program(_)) && asks_for_help(parser) {
+    if !matches!(verb.words().values, Values::Program(_)) && asks_for_help(parser) {
         return help::say(&help::verb_help(verb));
     }
-    (verb.run)(parser)
+    help::run(verb, parser)
 }
 
-/// Whether the rest of the command line has `-h` or `--help`. What stands behind `--` is a command's own.
+/// Returns true if the rest of the command line has `-h` or `--help`. What stands behind `--` is a command's own.
 fn asks_for_help(parser: &mut lexopt::Parser) -> bool {
     let Some(words) = parser.try_raw_args() else { return false };
     words.as_slice().iter().take_while(|word| *word != "--").any(|word| word == "-h" || word == "--help")

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::awaited::{AwaitedEnd, BackgroundRun, Wanted};
 use super::host_calls::{CallError, HostCalls};
 use super::output::VerbOutput;
-use super::run_reference::{self, RunReference};
+use super::run_reference::RunReference;
 use super::service::HostRun;
-use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Call, Given, Group, NO_HOST, Opt, Values, Verb, Words, json};
 use super::{chosen, out, told};
 use crate::front::rpc::params::RunParams;
 
@@ -20,8 +19,6 @@ pub(super) const VERB: Verb = Verb {
     name: "wait",
     short: None,
     group: Group::Live,
-    arguments: "N...",
-    values: Values::Runs,
     summary: "wait for commands: their end, a port, or a text",
     text: "\
 N is a command's number, -1 for the newest command, or the name of a service.
@@ -34,13 +31,6 @@ With --port it waits until the command listens on that port, with --text until
 the command has written that text, which counts from its beginning. A command
 that ends before makes rexec wait fail. ^C ends the waiting, not the command.
 ",
-    options: &[
-        VerbOption::taking("port", "PORT", Values::Nothing, "wait until the command listens on this TCP port"),
-        VerbOption::taking("text", "TEXT", Values::Nothing, "wait until the command has written this text"),
-        VerbOption::flag("exit", "wait for the command's end, as without options"),
-        VerbOption::taking("timeout", "TIME", Values::Nothing, "wait no longer than this, as 90 or 10m"),
-        JSON,
-    ],
     codes: &[
         (1, "the command ended with 0 before it was ready"),
         (3, "no such command"),
@@ -49,53 +39,61 @@ that ends before makes rexec wait fail. ^C ends the waiting, not the command.
         NO_HOST,
     ],
     examples: &["rexec wait 41", "rexec wait web --port 3000 --timeout 30", "rexec wait build test && echo both"],
-    run: |parser| {
-        let call = read(parser)?;
-        let mut calls = HostCalls::connect(&super::socket_path()?)?;
-        call.wait(&mut calls)
+    call: &Call::<WaitCall> {
+        options: &[
+            Opt::value(
+                "--port PORT",
+                |q, v| q.awaited.extend(v.port().map(Wanted::Port)),
+                "wait until the command listens on this TCP port",
+            ),
+            Opt::value("--text TEXT", |q, v| q.awaited.extend(text(v)), "wait until the command has written this text"),
+            Opt::flag("--exit", |q| q.awaited.push(Wanted::Exit), "wait for the command's end, as without options"),
+            Opt::value("--timeout TIME", |q, v| q.timeout = v.time(), "wait no longer than this, as 90 or 10m"),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::runs("N...", Values::Runs, |q, w| q.words.push(w.text())),
+        run: |call| {
+            let wait = Wait::of(call)?;
+            wait.wait(&mut HostCalls::connect(&super::socket_path()?)?)
+        },
     },
 };
 
-/// What the command line asks for.
+#[derive(Default)]
 struct WaitCall {
+    words: Vec<String>,
+    awaited: Vec<Wanted>,
+    timeout: Option<Duration>,
+    is_json: bool,
+}
+
+/// What is awaited of which commands.
+struct Wait {
     runs: Vec<u64>,
     awaited: Wanted,
     timeout: Option<Duration>,
     is_json: bool,
 }
 
-fn read(parser: &mut lexopt::Parser) -> Result<WaitCall, Notice> {
-    let (mut words, mut awaited, mut timeout, mut is_json) = (Vec::new(), Vec::new(), None, false);
-    while let Some(argument) = run_reference::next(parser, &VERB)? {
-        match argument {
-            Long("port") => awaited.push(Wanted::Port(VERB.port("--port", parser)?)),
-            Long("text") => awaited.push(text(&VERB, "--text", parser)?),
-            Long("exit") => awaited.push(Wanted::Exit),
-            Long("timeout") => timeout = Some(VERB.time("--timeout", parser)?),
-            Long("json") => is_json = true,
-            Value(word) => words.push(word.to_string_lossy().into_owned()),
-            other => return Err(VERB.unexpected(other)),
-        }
-    }
-    if awaited.len() > 1 {
-        return Err(VERB.missing("only one of --port, --text and --exit"));
-    }
-    if words.is_empty() {
-        return Err(VERB.missing("a command number or the name of a service; rexec ps and rexec services show them"));
-    }
-    let runs = words.iter().map(|word| chosen::number(&VERB, word)).collect::<Result<_, Notice>>()?;
-    Ok(WaitCall { runs, awaited: awaited.pop().unwrap_or_default(), timeout, is_json })
-}
-
 /// The text that an option gives.
-pub(super) fn text(verb: &Verb, option: &str, parser: &mut lexopt::Parser) -> Result<Wanted, Notice> {
-    match verb.value(parser)? {
-        text if text.is_empty() => Err(verb.not_valid(option, "", "a text that the command writes")),
-        text => Ok(Wanted::Text(text)),
-    }
+pub(super) fn text(given: &mut Given<'_>) -> Option<Wanted> {
+    given.filled("a text that the command writes").map(Wanted::Text)
 }
 
-impl WaitCall {
+impl Wait {
+    fn of(WaitCall { words, mut awaited, timeout, is_json }: WaitCall) -> Result<Self, Notice> {
+        if awaited.len() > 1 {
+            return Err(VERB.missing("only one of --port, --text and --exit"));
+        }
+        if words.is_empty() {
+            return Err(
+                VERB.missing("a command number or the name of a service; rexec ps and rexec services show them")
+            );
+        }
+        let runs = words.iter().map(|word| chosen::number(&VERB, word)).collect::<Result<_, Notice>>()?;
+        Ok(Self { runs, awaited: awaited.pop().unwrap_or_default(), timeout, is_json })
+    }
+
     fn wait(&self, calls: &mut HostCalls) -> Result<u8, Notice> {
         let began = Instant::now();
         let mut asked = BTreeMap::new();
@@ -131,7 +129,7 @@ impl WaitCall {
     }
 }
 
-impl WaitCall {
+impl Wait {
     /// Looks in the journal for the text. Of commands that do not run in the background, the host keeps the output only
     /// from the moment when it is asked. What is found is told and not awaited any more.
     fn written_before(

@@ -6,25 +6,21 @@ use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::environment::names_shim;
 use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::wire::Direct;
 
-use super::{ExecCall, raw};
+use super::ExecCall;
 use crate::cli::host_calls::HostCalls;
 use crate::cli::quoted;
 use crate::cli::service;
-use crate::cli::verb::{Group, Values, Verb, VerbOption};
+use crate::cli::verb::{Call, Group, Opt, Values, Verb, Words};
 use crate::sys::{process, project};
 
 pub(in crate::cli) const VERB: Verb = Verb {
     name: "shell",
     short: None,
     group: Group::Live,
-    arguments: "[DIR]",
-    values: Values::Nothing,
     summary: "start your own shell in the host",
     text: "\
 An interactive shell ($SHELL) in directory DIR, or in the one where you are. It
@@ -35,34 +31,39 @@ where the terminal shows it: passwords are not. In a project session it has the
 session's variables. DIR may also be the name of a
 project that the host knows. It ends as your shell ends, and with its code.
 ",
-    options: &[VerbOption::taking("as", "NAME", Values::Nothing, "your name on the console and in the journal")],
     codes: &[
         (1, "there is no terminal, or no such directory or project"),
         (125, "the host went away, or did not run the shell"),
         (127, "no host runs"),
     ],
     examples: &["rexec shell", "rexec shell ~/shop"],
-    run: |parser| {
-        let (mut dir, mut whoami) = (None, None);
-        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
-            match argument {
-                Long("as") => whoami = Some(raw(&VERB, parser)?),
-                Value(word) if dir.is_none() => dir = Some(word),
-                other => return Err(VERB.unexpected(other)),
+    call: &Call::<ShellCall> {
+        options: &[Opt::value(
+            "--as NAME",
+            |q, v| q.whoami = Some(v.raw()),
+            "your name on the console and in the journal",
+        )],
+        words: Words::one("[DIR]", Values::Nothing, |q, w| q.dir = Some(w.raw())),
+        run: |ShellCall { dir, whoami }| {
+            if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+                return Err(Notice::failed("shell needs a terminal", "rexec exec runs a command without one"));
             }
-        }
-        if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-            return Err(Notice::failed("shell needs a terminal", "rexec exec runs a command without one"));
-        }
-        let dir = dir.map(place).transpose()?;
-        let given = || std::env::var_os("REXEC_WHOAMI").filter(|name| !name.is_empty());
-        let whoami = whoami.or_else(given).or_else(|| process::account_name().map(OsString::from));
-        let set = variables(dir.as_deref());
-        let call = ExecCall { dir, whoami, set, line: vec![shell()], ..ExecCall::new(Direct::Caller) };
-        let notice = call.become_shim();
-        Err(if notice.code == NOT_EXECUTABLE { notice.with_code(1) } else { notice })
+            let dir = dir.map(place).transpose()?;
+            let given = || std::env::var_os("REXEC_WHOAMI").filter(|name| !name.is_empty());
+            let whoami = whoami.or_else(given).or_else(|| process::account_name().map(OsString::from));
+            let set = variables(dir.as_deref());
+            let call = ExecCall { dir, whoami, set, line: vec![shell()], ..ExecCall::default() };
+            let notice = call.become_shim();
+            Err(if notice.code == NOT_EXECUTABLE { notice.with_code(1) } else { notice })
+        },
     },
 };
+
+#[derive(Default)]
+struct ShellCall {
+    dir: Option<OsString>,
+    whoami: Option<OsString>,
+}
 
 /// The directory that a word names: itself, or that of a project of this name.
 fn place(word: OsString) -> Result<OsString, Notice> {

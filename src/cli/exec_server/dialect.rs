@@ -9,9 +9,10 @@ use super::requests::{self, Identity, OldStartAsk, StartAsk};
 use crate::text::encode::{base64, put_base64};
 
 /// A protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// The one that Codex speaks now.
+    #[default]
     Current,
     /// `exec-server.v0`.
     V0,

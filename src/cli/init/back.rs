@@ -3,18 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::file::SettingsFile;
 use super::plan::{self, PlannedChange};
 use super::store::{InitStore, Links};
-use super::{YES, agent, misunderstood};
+use super::{agent, misunderstood};
 use crate::cli::run::permanent::{self, KnownAgent};
 use crate::cli::say;
 use crate::cli::told::tell;
-use crate::cli::verb::{Group, Values, Verb};
+use crate::cli::verb::{Call, Group, Opt, Values, Verb, Words};
 use crate::front::init_record::{ChangedFile, InitRecord};
 use crate::text::settings::{self, SettingsError, SettingsFormat, block};
 
@@ -22,8 +21,6 @@ pub(in crate::cli) const UNINIT: Verb = Verb {
     name: "uninit",
     short: None,
     group: Group::Agents,
-    arguments: "[AGENT...]",
-    values: Values::Words(&permanent::PROGRAMS),
     summary: "take back what rexec init has changed",
     text: "\
 Each file gets back the bytes that it had before rexec init. What others have
@@ -34,21 +31,20 @@ Aliases of rexec init --profile are taken back together.
 
 Agents that run go on with the settings that they have read: restart them.
 ",
-    options: &[YES],
     codes: &[(1, "nothing was changed, or a file cannot be changed")],
     examples: &["rexec uninit", "rexec uninit claude"],
-    run: |parser| {
-        let (mut agents, mut is_sure) = (Vec::new(), false);
-        while let Some(argument) = parser.next().map_err(|error| UNINIT.wrong(&error))? {
-            match argument {
-                Long("yes") | lexopt::Arg::Short('y') => is_sure = true,
-                Value(word) => agents.push(agent(&word.to_string_lossy())?),
-                other => return Err(UNINIT.unexpected(other)),
-            }
-        }
-        uninit(&agents, is_sure)
+    call: &Call::<UninitCall> {
+        options: &[Opt::flag("-y, --yes", |q| q.is_sure = true, "do not ask")],
+        words: Words::many("[AGENT...]", Values::Words(&permanent::PROGRAMS), |q, w| q.agents.extend(agent(w))),
+        run: |UninitCall { agents, is_sure }| uninit(&agents, is_sure),
     },
 };
+
+#[derive(Default)]
+struct UninitCall {
+    agents: Vec<KnownAgent>,
+    is_sure: bool,
+}
 
 fn uninit(agents: &[KnownAgent], is_sure: bool) -> Result<u8, Notice> {
     let store = InitStore::of_user()?;
@@ -86,7 +82,7 @@ fn leave_directories(changed: &ChangedFile, record: &mut InitRecord) {
     }
 }
 
-/// Whether a file was changed for this agent. The aliases in a shell profile are for each agent that they start.
+/// Returns true if a file was changed for this agent. The aliases in a shell profile are for each agent that they start.
 fn concerns(file: &ChangedFile, agent: &KnownAgent) -> bool {
     let alias = format!("alias {}=", agent.program());
     let has_alias = |text: String| {

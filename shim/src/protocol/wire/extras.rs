@@ -78,9 +78,10 @@ pub struct Extras {
 }
 
 /// Where the environment of a program comes from that is started without a shell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Direct {
     /// It is its caller's.
+    #[default]
     Caller,
     /// It is the host's. The frame's entries are added, and take the places of those with their names.
     Host,
