@@ -166,7 +166,7 @@ fn make(store: &InitStore, record: &mut InitRecord, changes: &[PlannedChange], s
 /// What the file of an agent needs. `None` if it names another shell, which was said.
 fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) -> Result<Option<PlannedChange>, Notice> {
     let file = SettingsFile::open(wanted.path.clone())?;
-    let wrong = |error: SettingsError| misunderstood(&wanted.path, &error);
+    let wrong = |error: SettingsError| refused(wanted, &error);
     wanted.remarks.iter().for_each(tell);
     let mut text = file.text.clone().unwrap_or_default();
     let mut changed = known(record, wanted.agent, &wanted.path).unwrap_or_else(|| ChangedFile {
@@ -218,6 +218,14 @@ fn is_working_link(written: &str) -> bool {
 /// What the record has of a file.
 fn known(record: &InitRecord, agent: &str, path: &Path) -> Option<ChangedFile> {
     record.files.iter().find(|file| file.agent == agent && Path::new(&file.path) == path).cloned()
+}
+
+/// Prints the lines that a person has to put into a file which rexec cannot edit.
+fn refused(wanted: &PermanentSetting, error: &SettingsError) -> Notice {
+    // Without a standard output the notice says the rest.
+    let _ = say(&settings::lines(wanted.format, &wanted.settings));
+    let problem = format_args!("{}, {error}", wanted.path.display());
+    Notice::failed(problem, "nothing was changed; put the lines above into it by hand, or start the agent by rexec run")
 }
 
 fn misunderstood(path: &Path, error: &SettingsError) -> Notice {

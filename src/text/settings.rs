@@ -105,6 +105,13 @@ impl SettingsError {
 /// A setting of a text, and its value as it is written.
 type Fact = (Vec<String>, String);
 
+impl Setting {
+    /// Its keys, for a person.
+    fn shown(&self) -> String {
+        self.keys.join(".")
+    }
+}
+
 impl Splice {
     fn insert(at: usize, added: impl Into<String>) -> Self {
         Self { at, removed: String::new(), added: added.into() }
@@ -120,6 +127,18 @@ impl Splice {
         Some([text.get(..self.at)?, &self.added, rest].concat())
     }
 
+    /// The text without what the splice has added, wherever that is now. Nothing that is there twice is touched.
+    fn revert(&self, text: &str) -> Option<String> {
+        let is_in_place = text.get(self.at..).is_some_and(|rest| rest.starts_with(&self.added));
+        let mut found = text.match_indices(&self.added).map(|(at, _)| at).filter(|_| !self.added.trim().is_empty());
+        let at = match (is_in_place, found.next(), found.next()) {
+            (true, ..) => self.at,
+            (false, Some(at), None) => at,
+            _ => return None,
+        };
+        Some([&text[..at], &self.removed, &text[at + self.added.len()..]].concat())
+    }
+
     fn inverse(&self) -> Self {
         Self { at: self.at, removed: self.added.clone(), added: self.removed.clone() }
     }
@@ -131,15 +150,22 @@ pub fn applied(text: &str, splices: &[Splice]) -> Option<String> {
     splices.iter().try_fold(text.to_owned(), |text, splice| splice.apply(&text))
 }
 
+/// The text without what an edit has added, if each part of it is found.
+fn reverted(text: &str, edit: &SettingEdit) -> Option<String> {
+    let is_edit = !edit.splices.is_empty();
+    edit.splices.iter().rev().try_fold(text.to_owned(), |text, splice| splice.revert(&text)).filter(|_| is_edit)
+}
+
 /// What makes the text have this setting. `force` replaces another value.
 ///
 /// # Errors
 /// The text cannot be understood.
 pub fn set(format: SettingsFormat, text: &str, setting: &Setting, force: bool) -> Result<SettingChange, SettingsError> {
-    // A byte order mark is no part of the text for any of them.
+    // A byte order mark is no part of the text for the others.
     let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let change = match format {
-        SettingsFormat::Json | SettingsFormat::JsonWithComments => json::set(body, is_strict(format), setting, force),
+        SettingsFormat::Json => return json::set(text, false, setting, force),
+        SettingsFormat::JsonWithComments => return json::set(text, true, setting, force),
         SettingsFormat::Toml => toml::set(body, setting, force),
         SettingsFormat::Yaml => yaml::set(body, setting, force),
     };
@@ -153,19 +179,32 @@ pub fn set(format: SettingsFormat, text: &str, setting: &Setting, force: bool) -
     })
 }
 
-const BYTE_ORDER_MARK: char = '\u{feff}';
-
-fn is_strict(format: SettingsFormat) -> bool {
-    format == SettingsFormat::Json
+fn is_json(format: SettingsFormat) -> bool {
+    matches!(format, SettingsFormat::Json | SettingsFormat::JsonWithComments)
 }
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Whether the text has this setting.
 ///
 /// # Errors
 /// The text cannot be understood.
 pub fn has(format: SettingsFormat, text: &str, setting: &Setting) -> Result<bool, SettingsError> {
+    if is_json(format) {
+        return json::holds(text, format == SettingsFormat::JsonWithComments, setting);
+    }
     let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     Ok(without(format, &facts(format, body)?, setting, &SettingEdit::default()).is_some())
+}
+
+/// The settings as lines that a person can paste into a file.
+#[must_use]
+pub fn lines(format: SettingsFormat, settings: &[Setting]) -> String {
+    match format {
+        SettingsFormat::Json | SettingsFormat::JsonWithComments => json::lines(settings),
+        SettingsFormat::Toml => toml::lines(settings),
+        SettingsFormat::Yaml => yaml::lines(settings),
+    }
 }
 
 /// Takes an edit back; returns the text without the setting, or `None` if the text does not have the setting any more.
@@ -178,6 +217,9 @@ pub fn undo(
     setting: &Setting,
     edit: &SettingEdit,
 ) -> Result<Option<String>, SettingsError> {
+    if is_json(format) {
+        return json::undo(text, setting, edit);
+    }
     let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let facts = facts(format, body)?;
     let Some(wanted) = without(format, &facts, setting, edit) else { return Ok(None) };
@@ -192,9 +234,8 @@ pub fn undo(
     }
     let shift = text.len() - body.len();
     let mut structural = match format {
-        SettingsFormat::Json | SettingsFormat::JsonWithComments => json::unset(body, is_strict(format), setting, edit)?,
         SettingsFormat::Toml => toml::unset(body, setting, edit)?,
-        SettingsFormat::Yaml => yaml::unset(body, setting, edit)?,
+        _ => yaml::unset(body, setting, edit)?,
     };
     structural.iter_mut().for_each(|splice| splice.at += shift);
     match applied(text, &structural).filter(is_right) {
@@ -231,9 +272,8 @@ fn apart(format: SettingsFormat, text: &str, splice: &Splice) -> Splice {
 /// All settings of a text, in their order.
 fn facts(format: SettingsFormat, text: &str) -> Result<Vec<Fact>, SettingsError> {
     match format {
-        SettingsFormat::Json | SettingsFormat::JsonWithComments => json::facts(text, is_strict(format)),
         SettingsFormat::Toml => toml::facts(text),
-        SettingsFormat::Yaml => yaml::facts(text),
+        _ => yaml::facts(text),
     }
 }
 
@@ -255,13 +295,10 @@ fn without(format: SettingsFormat, facts: &[Fact], setting: &Setting, edit: &Set
 fn is_value(format: SettingsFormat, written: &str, value: &SettingValue) -> bool {
     match (format, value) {
         (_, SettingValue::False) => written == "false",
-        (SettingsFormat::Json | SettingsFormat::JsonWithComments, SettingValue::Text(text)) => {
-            json::decoded(written).is_some_and(|written| written == *text)
-        }
         (SettingsFormat::Toml, SettingValue::Text(text)) => {
             toml_text::decoded(written).is_some_and(|written| written == *text)
         }
-        (SettingsFormat::Yaml, SettingValue::Text(text)) => yaml::decoded(written) == *text,
+        (_, SettingValue::Text(text)) => yaml::decoded(written) == *text,
     }
 }
 

@@ -217,6 +217,19 @@ fn dotted(keys: &[String]) -> String {
     written.collect::<Vec<_>>().join(".")
 }
 
+/// The settings as lines of tables, for a person to paste.
+pub(super) fn lines(settings: &[Setting]) -> String {
+    let (mut lines, mut open) = (String::new(), None);
+    for setting in settings {
+        let (key, table) = setting.keys.split_last().expect("a setting has a key");
+        if open.replace(table) != Some(table) {
+            lines += &format!("[{}]\n", dotted(table));
+        }
+        lines += &format!("{} = {}\n", dotted(std::slice::from_ref(key)), written(&setting.value));
+    }
+    lines
+}
+
 /// The splices that take a setting out of a text that others have edited.
 pub(super) fn unset(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Vec<Splice>, SettingsError> {
     let document = read(text)?;

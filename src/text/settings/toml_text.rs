@@ -233,7 +233,7 @@ fn is_number(word: &str) -> bool {
     match radix {
         Some((digits, radix)) => is_split_well(digits) && digits.chars().all(|c| c == '_' || c.is_digit(radix)),
         None if matches!(digits, "inf" | "nan") => true,
-        None => is_split_well(digits) && super::json::is_number(&digits.replace('_', "")),
+        None => is_split_well(digits) && is_json_number(&digits.replace('_', "")),
     }
 }
 
@@ -268,4 +268,17 @@ fn is_possible(word: &str, has_date: bool) -> bool {
     let time = if has_date { 11 } else { 0 };
     // A minute may have a leap second.
     (!has_date || has_day()) && number(time) < 24 && number(time + 3) < 60 && number(time + 6) <= 60
+}
+
+/// Whether a word is a number of JSON.
+fn is_json_number(word: &str) -> bool {
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    let has_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
+    // Rust takes some more.
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && !has_zero
+        && !digits.ends_with('.')
+        && !digits.contains(".e")
+        && !digits.contains(".E")
+        && word.parse::<f64>().is_ok()
 }

@@ -25,7 +25,7 @@ struct YamlList {
 pub(super) fn decoded(written: &str) -> String {
     let quoted = |quote| written.strip_prefix(quote).and_then(|rest: &str| rest.strip_suffix(quote));
     match (quoted('"'), quoted('\'')) {
-        (Some(_), _) => super::json::decoded(written).unwrap_or_else(|| written.to_owned()),
+        (Some(_), _) => serde_json::from_str(written).unwrap_or_else(|_| written.to_owned()),
         (_, Some(inside)) => inside.replace("''", "'"),
         _ => written.to_owned(),
     }
@@ -170,6 +170,15 @@ fn line_at(text: &str, at: usize, line: &str, end: &str) -> Splice {
         true => Splice::insert(at, format!("{line}{end}")),
         false => Splice::insert(at, format!("{end}{line}")),
     }
+}
+
+/// The settings as a list, for a person to paste.
+pub(super) fn lines(settings: &[Setting]) -> String {
+    let item = |setting: &Setting| match &setting.value {
+        SettingValue::Text(text) => format!("{}:\n  - {}\n", setting.keys[0], encoded(text)),
+        SettingValue::False => String::new(),
+    };
+    settings.iter().map(item).collect()
 }
 
 /// The splices that take an item out of a text that others have edited.

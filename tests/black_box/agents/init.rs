@@ -185,7 +185,7 @@ fn a_file_that_cannot_be_changed_is_named_and_nothing_is_done() {
 }
 
 #[test]
-fn a_file_that_its_agent_cannot_read_is_named_with_the_line_and_stays() {
+fn a_file_that_rexec_cannot_edit_is_named_with_the_line_and_what_to_paste_and_stays() {
     for (agent, texts) in INVALID {
         let name = AGENTS.into_iter().find(|(other, ..)| *other == agent).expect("it has a file").1;
         for (line, before) in texts {
@@ -196,6 +196,7 @@ fn a_file_that_its_agent_cannot_read_is_named_with_the_line_and_stays() {
             let said = super::said(&output);
             assert_eq!((output.status.code(), place.all()), (Some(1), untouched), "{agent}: {before}\n{said}");
             assert!(said.contains(&format!(", line {line}: ")) && said.contains("hint: "), "{agent}: {before}\n{said}");
+            assert!(String::from_utf8_lossy(&output.stdout).contains("shells/rexec-"), "{agent}: {output:?}");
         }
     }
 }

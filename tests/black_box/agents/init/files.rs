@@ -17,14 +17,14 @@ const JSON: &[&str] = &[
     "{\n  \"model\": \"opus\",\n  \"permissions\": {\n    \"allow\": [\"Bash(ls:*)\", \"Read\"],\n    \"deny\": []\n  }\n}\n",
     "{\n\t\"env\": {\n\t\t\"ANTHROPIC_MODEL\": \"x\"\n\t},\n\t\"theme\": \"dark\"\n}",
     "{\r\n    \"env\": {},\r\n    \"a\": null\r\n}\r\n",
-    "\u{feff}{\n  \"größe\": \"\\u00e9 ✓\",\n  \"hooks\": { \"Stop\": [ { \"hooks\": [ { \"command\": \"echo \\\"}\\\"\" } ] } ] }\n}\n",
+    "{\n  \"größe\": \"\\u00e9 ✓\",\n  \"hooks\": { \"Stop\": [ { \"hooks\": [ { \"command\": \"echo \\\"}\\\"\" } ] } ] }\n}\n",
     "{\"env\":{\"A\":\"1\",\"B\":\"2\"},\"shellPathX\":\"/bin/sh\"}\n",
     "\n\n{\n\n  \"a\": 1\n\n}\n\n",
     "{\n  \"nested\": {\n    \"env\": { \"CLAUDE_CODE_SHELL\": \"/x\" },\n    \"shellPath\": \"/x\"\n  },\n  \"env\": { \"Z\": \"\" }\n}\n",
     "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(npm run test:*)\"\n    ]\n  },\n  \"env\": {\n    \"CLAUDE_CODE_ENABLE_TELEMETRY\": \"1\",\n    \"OTEL_METRICS_EXPORTER\": \"otlp\"\n  }\n}\n",
     "{\n  \"a\": 1\n  ,\"b\": -0.5e-10}\n",
     "{\n  \"env\": {\"A\": \"b\",\n    \"C\": \"d\"}\n}",
-    "  {\"\\u0065nv\": {\"A\": \"\\ud83d\\ude00\"}, \"env\": {\"B\": \"2\"}}  ",
+    "  {\"\\u0065nv\": {\"A\": \"\\ud83d\\ude00\"}, \"x\": {\"B\": \"2\"}}  ",
 ];
 
 const JSON_WITH_COMMENTS: &[&str] = &[
@@ -34,7 +34,7 @@ const JSON_WITH_COMMENTS: &[&str] = &[
     "{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  // which model\n  \"model\": \"x/y\", // best\n}\n",
     "{\n  \"theme\": \"x\", /* one */ // two\n  /* three\n     four */\n}\n",
     "{\r\n\t\"provider\": {\r\n\t\t\"p\": { \"models\": { \"m\": {}, }, },\r\n\t},\r\n}",
-    "\u{feff}{ \"a\": [ 1, 2, ], }\n",
+    "{ \"a\": [ 1, 2, ], }\n",
     "{\n  // nothing but this\n}",
     "{\"a\":{\"shell\":\"/x\"},\"b\":\"// \\\"no\\\" comment\"}",
     "/* head */\n{\n  \"größe\": 1.5e3 // ✓\n  ,\n  \"z\": false\n}\n// tail\n",
@@ -102,6 +102,8 @@ pub(super) const INVALID: [(&str, &[(usize, &str)]); 5] = [
             (1, "<<<<<<< HEAD\n{}\n"),
             (1, "{\"a\": tru}"),
             (1, "{,}"),
+            (1, "\u{feff}{}"),
+            (1, "{\"shell\": 1, \"shell\": 2}"),
         ],
     ),
     (
@@ -162,7 +164,7 @@ pub(super) const INVALID: [(&str, &[(usize, &str)]); 5] = [
 const STRICT: &[(usize, &str)] = &[
     (1, "{\"a\": 1"),
     (3, "{\n  \"a\": 1\n  \"b\": 2\n}\n"),
-    (2, "{\n  \"a\": 1,\n}\n"),
+    (3, "{\n  \"a\": 1,\n}\n"),
     (2, "{\n// no\n}"),
     (1, "[]"),
     (1, "null"),
@@ -172,4 +174,7 @@ const STRICT: &[(usize, &str)] = &[
     (1, "{\"a\": 1} x"),
     (1, "{\"a\" 1}"),
     (1, "{\"a\": 1e}"),
+    (1, "{\"a\": 1e999}"),
+    (1, "{\"env\": {}, \"a\": \"\\ud83d\"}"),
+    (1, "\u{feff}{}"),
 ];
