@@ -8,8 +8,6 @@ pub mod block;
 mod json;
 mod lines;
 mod toml;
-mod toml_names;
-mod toml_text;
 mod yaml;
 mod yaml_outline;
 
@@ -106,6 +104,11 @@ impl SettingsError {
 type Fact = (Vec<String>, String);
 
 impl Setting {
+    /// The keys of the table that it is in.
+    fn table(&self) -> &[String] {
+        &self.keys[..self.keys.len().saturating_sub(1)]
+    }
+
     /// Its keys, for a person.
     fn shown(&self) -> String {
         self.keys.join(".")
@@ -127,8 +130,9 @@ impl Splice {
         Some([text.get(..self.at)?, &self.added, rest].concat())
     }
 
-    /// The text without what the splice has added, wherever that is now. Nothing that is there twice is touched.
-    fn revert(&self, text: &str) -> Option<String> {
+    /// The text without what the splice has added, wherever that is now. Nothing that is there twice is touched. `end` goes
+    /// where two lines would become one.
+    fn revert(&self, text: &str, end: &str) -> Option<String> {
         let is_in_place = text.get(self.at..).is_some_and(|rest| rest.starts_with(&self.added));
         let mut found = text.match_indices(&self.added).map(|(at, _)| at).filter(|_| !self.added.trim().is_empty());
         let at = match (is_in_place, found.next(), found.next()) {
@@ -136,7 +140,12 @@ impl Splice {
             (false, Some(at), None) => at,
             _ => return None,
         };
-        Some([&text[..at], &self.removed, &text[at + self.added.len()..]].concat())
+        let (before, behind) = (&text[..at], &text[at + self.added.len()..]);
+        let is_joined = self.removed.is_empty()
+            && self.added.ends_with('\n')
+            && !(before.is_empty() || before.ends_with('\n'))
+            && !(behind.is_empty() || behind.starts_with(['\n', '\r']));
+        Some([before, &self.removed, if is_joined { end } else { "" }, behind].concat())
     }
 
     fn inverse(&self) -> Self {
@@ -152,8 +161,17 @@ pub fn applied(text: &str, splices: &[Splice]) -> Option<String> {
 
 /// The text without what an edit has added, if each part of it is found.
 fn reverted(text: &str, edit: &SettingEdit) -> Option<String> {
+    reverted_with(text, edit, "")
+}
+
+/// The same for a text of lines, of which two never become one.
+fn reverted_lines(text: &str, edit: &SettingEdit) -> Option<String> {
+    reverted_with(text, edit, lines::line_end(text))
+}
+
+fn reverted_with(text: &str, edit: &SettingEdit, end: &str) -> Option<String> {
     let is_edit = !edit.splices.is_empty();
-    edit.splices.iter().rev().try_fold(text.to_owned(), |text, splice| splice.revert(&text)).filter(|_| is_edit)
+    edit.splices.iter().rev().try_fold(text.to_owned(), |text, splice| splice.revert(&text, end)).filter(|_| is_edit)
 }
 
 /// What makes the text have this setting. `force` replaces another value.
@@ -166,7 +184,7 @@ pub fn set(format: SettingsFormat, text: &str, setting: &Setting, force: bool) -
     let change = match format {
         SettingsFormat::Json => return json::set(text, false, setting, force),
         SettingsFormat::JsonWithComments => return json::set(text, true, setting, force),
-        SettingsFormat::Toml => toml::set(body, setting, force),
+        SettingsFormat::Toml => return toml::set(text, setting, force),
         SettingsFormat::Yaml => yaml::set(body, setting, force),
     };
     let shift = text.len() - body.len();
@@ -179,10 +197,6 @@ pub fn set(format: SettingsFormat, text: &str, setting: &Setting, force: bool) -
     })
 }
 
-fn is_json(format: SettingsFormat) -> bool {
-    matches!(format, SettingsFormat::Json | SettingsFormat::JsonWithComments)
-}
-
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Whether the text has this setting.
@@ -190,11 +204,14 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// # Errors
 /// The text cannot be understood.
 pub fn has(format: SettingsFormat, text: &str, setting: &Setting) -> Result<bool, SettingsError> {
-    if is_json(format) {
-        return json::holds(text, format == SettingsFormat::JsonWithComments, setting);
+    match format {
+        SettingsFormat::Json => return json::holds(text, false, setting),
+        SettingsFormat::JsonWithComments => return json::holds(text, true, setting),
+        SettingsFormat::Toml => return toml::holds(text, setting),
+        SettingsFormat::Yaml => {}
     }
     let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    Ok(without(format, &facts(format, body)?, setting, &SettingEdit::default()).is_some())
+    Ok(without(format, &yaml::facts(body)?, setting, &SettingEdit::default()).is_some())
 }
 
 /// The settings as lines that a person can paste into a file.
@@ -217,15 +234,17 @@ pub fn undo(
     setting: &Setting,
     edit: &SettingEdit,
 ) -> Result<Option<String>, SettingsError> {
-    if is_json(format) {
-        return json::undo(text, setting, edit);
+    match format {
+        SettingsFormat::Json | SettingsFormat::JsonWithComments => return json::undo(text, setting, edit),
+        SettingsFormat::Toml => return toml::undo(text, setting, edit),
+        SettingsFormat::Yaml => {}
     }
     let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let facts = facts(format, body)?;
+    let facts = yaml::facts(body)?;
     let Some(wanted) = without(format, &facts, setting, edit) else { return Ok(None) };
     let is_right = |candidate: &String| {
         let body = candidate.strip_prefix(BYTE_ORDER_MARK).unwrap_or(candidate);
-        self::facts(format, body).is_ok_and(|facts| facts == wanted)
+        yaml::facts(body).is_ok_and(|facts| facts == wanted)
     };
     let back: Vec<Splice> = edit.splices.iter().rev().map(Splice::inverse).collect();
     let by_place = || back.iter().try_fold(text.to_owned(), |text, splice| apart(format, &text, splice).apply(&text));
@@ -233,10 +252,7 @@ pub fn undo(
         return Ok(Some(text));
     }
     let shift = text.len() - body.len();
-    let mut structural = match format {
-        SettingsFormat::Toml => toml::unset(body, setting, edit)?,
-        _ => yaml::unset(body, setting, edit)?,
-    };
+    let mut structural = yaml::unset(body, setting, edit)?;
     structural.iter_mut().for_each(|splice| splice.at += shift);
     match applied(text, &structural).filter(is_right) {
         Some(text) => Ok(Some(text)),
@@ -269,14 +285,6 @@ fn apart(format: SettingsFormat, text: &str, splice: &Splice) -> Splice {
     Splice { added, ..splice.clone() }
 }
 
-/// All settings of a text, in their order.
-fn facts(format: SettingsFormat, text: &str) -> Result<Vec<Fact>, SettingsError> {
-    match format {
-        SettingsFormat::Toml => toml::facts(text),
-        _ => yaml::facts(text),
-    }
-}
-
 /// The facts without the setting, or with the value that it had before. `None` if it is not among them.
 fn without(format: SettingsFormat, facts: &[Fact], setting: &Setting, edit: &SettingEdit) -> Option<Vec<Fact>> {
     let is_it = |fact: &Fact| fact.0 == setting.keys && is_value(format, &fact.1, &setting.value);
@@ -295,9 +303,6 @@ fn without(format: SettingsFormat, facts: &[Fact], setting: &Setting, edit: &Set
 fn is_value(format: SettingsFormat, written: &str, value: &SettingValue) -> bool {
     match (format, value) {
         (_, SettingValue::False) => written == "false",
-        (SettingsFormat::Toml, SettingValue::Text(text)) => {
-            toml_text::decoded(written).is_some_and(|written| written == *text)
-        }
         (_, SettingValue::Text(text)) => yaml::decoded(written) == *text,
     }
 }

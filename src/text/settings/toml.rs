@@ -1,210 +1,232 @@
-//! TOML: pairs of tables, of inline tables, and with dotted keys.
+//! TOML that belongs to other programs: its headers and keys are found, its values are passed and never read.
+//!
+//! Invariant: an edit changes one pair. All other pairs have the same keys and the same text before and after it.
 
 use std::ops::Range;
 
 use super::lines::{before_appended, indentation, line_end, line_start, next_line};
-use super::toml_names::TomlNames;
-use super::toml_text::TomlCursor;
-use super::{Fact, Setting, SettingChange, SettingEdit, SettingsError, Splice, is_value, written};
-use crate::text::settings::SettingsFormat;
+use super::{Setting, SettingChange, SettingEdit, SettingValue, SettingsError, Splice, applied, reverted_lines};
 
-/// A pair of a key and a value.
+/// A pair of a key and a value on a line of its own.
 #[derive(Debug)]
 struct TomlPair {
     /// All keys that lead to it.
     keys: Vec<String>,
     /// How many of them are those of the table's header.
     header: usize,
-    /// From its key to the end of its value.
-    range: Range<usize>,
+    start: usize,
     value: Range<usize>,
-    /// Where the braces are if the value is an inline table, and whether there is nothing in it.
-    table: Option<(Range<usize>, bool)>,
-    is_inline: bool,
 }
 
 /// The header of a table.
 #[derive(Debug)]
 struct TomlHeader {
     keys: Vec<String>,
+    /// Has `[[` and `]]`.
     is_list: bool,
-    /// The header's line, with its end.
-    line: Range<usize>,
+    start: usize,
 }
 
 #[derive(Debug, Default)]
-struct TomlDocument {
+struct TomlOutline {
     headers: Vec<TomlHeader>,
     pairs: Vec<TomlPair>,
 }
 
-fn read(text: &str) -> Result<TomlDocument, SettingsError> {
-    let (mut cursor, mut names) = (TomlCursor { text, at: 0 }, TomlNames::default());
-    let (mut document, mut section) = (TomlDocument::default(), Vec::new());
-    loop {
-        cursor.lines();
-        let start = cursor.at;
-        if cursor.rest().is_empty() {
-            return Ok(document);
-        }
-        if cursor.take("[") {
-            let is_list = cursor.take("[");
-            let keys = cursor.key()?;
-            if !cursor.take(if is_list { "]]" } else { "]" }) {
-                return Err(cursor.wrong("`]` is missing"));
+impl TomlOutline {
+    fn read(text: &str) -> Result<Self, SettingsError> {
+        let (mut cursor, mut outline) = (TomlCursor { text, at: 0 }, Self::default());
+        cursor.take("\u{feff}");
+        while cursor.next_line() {
+            let start = cursor.at;
+            if cursor.take("[") {
+                let is_list = cursor.take("[");
+                let keys = cursor.key()?;
+                if !cursor.take(if is_list { "]]" } else { "]" }) || !cursor.is_at_line_end() {
+                    return Err(cursor.wrong("the header of a table is not valid"));
+                }
+                outline.headers.push(TomlHeader { keys, is_list, start });
+                continue;
             }
-            names.header(&keys, is_list).map_err(|problem| SettingsError::at(text, start, problem))?;
-            cursor.end_of_line()?;
-            section.clone_from(&keys);
-            document.headers.push(TomlHeader { keys, is_list, line: line_start(text, start)..cursor.at });
-            continue;
+            let section = outline.headers.last().map_or(&[][..], |header| &header.keys);
+            let (keys, header) = ([section, &cursor.key()?].concat(), section.len());
+            let value = cursor.value()?;
+            outline.pairs.push(TomlPair { keys, header, start, value });
         }
-        let keys = [section.clone(), cursor.key()?].concat();
-        names.pair(&keys, section.len()).map_err(|problem| SettingsError::at(text, start, problem))?;
-        if !cursor.take("=") {
-            return Err(cursor.wrong("`=` is missing"));
+        Ok(outline)
+    }
+
+    fn pair(&self, setting: &Setting) -> Option<&TomlPair> {
+        self.pairs.iter().find(|pair| pair.keys == setting.keys)
+    }
+
+    /// Why no pair can be put into the table of this setting, and where that is.
+    fn obstacle(&self, setting: &Setting) -> Option<(usize, String)> {
+        let (keys, table) = (&setting.keys, setting.table());
+        let pairs = self.pairs.iter().map(|pair| (pair.start, &pair.keys, keys.starts_with(&pair.keys)));
+        let lists = self
+            .headers
+            .iter()
+            .map(|header| (header.start, &header.keys, header.is_list && keys.starts_with(&header.keys)));
+        if let Some((at, other, _)) =
+            pairs.chain(lists).find(|(_, other, is_above)| *is_above || other.starts_with(keys))
+        {
+            return Some((at, format!("`{}` is written in a way that rexec does not extend", other.join("."))));
         }
-        cursor.blanks();
-        pair(&mut cursor, &mut document, keys, section.len(), start)?;
-        cursor.end_of_line()?;
+        let again = self.headers.iter().filter(|header| header.keys == table).nth(1)?;
+        Some((again.start, format!("the table `{}` is there twice", table.join("."))))
     }
-}
 
-/// Reads a pair's value. The pairs of an inline table follow it.
-fn pair(
-    cursor: &mut TomlCursor<'_>,
-    document: &mut TomlDocument,
-    keys: Vec<String>,
-    header: usize,
-    start: usize,
-) -> Result<(), SettingsError> {
-    let from = cursor.at;
-    if !cursor.rest().starts_with('{') {
-        cursor.value(0)?;
-        let (range, value) = (start..cursor.at, from..cursor.at);
-        document.pairs.push(TomlPair { keys, header, range, value, table: None, is_inline: false });
-        return Ok(());
+    /// The line for a setting, in its table or behind one that is made for it.
+    fn insertion(&self, text: &str, setting: &Setting) -> SettingEdit {
+        let (table, end) = (setting.table(), line_end(text));
+        let edit = |at, added, made| SettingEdit { splices: vec![Splice::insert(at, added)], was: None, made };
+        if let Some(header) = self.headers.iter().find(|header| header.keys == table) {
+            let at = next_line(text, header.start);
+            let before = if text[..at].ends_with('\n') { "" } else { end };
+            let line = line(indentation(text, header.start), &setting.keys[table.len()..], setting);
+            return edit(at, format!("{before}{line}{end}"), 0);
+        }
+        // A table that dotted keys have made cannot have a header.
+        if let Some(pair) = self.pairs.iter().find(|pair| pair.header < table.len() && pair.keys.starts_with(table)) {
+            let line = line(indentation(text, pair.start), &setting.keys[pair.header..], setting);
+            return edit(pair.start - indentation(text, pair.start).len(), format!("{line}{end}"), 0);
+        }
+        let lines = lines(std::slice::from_ref(setting)).replace('\n', end);
+        edit(text.len(), before_appended(text) + &lines, 1)
     }
-    let (text, mut inner) = (cursor.text, Vec::new());
-    let is_empty = cursor.table(0, |key, start, value| inner.push((key, start, value)))?;
-    let value = from..cursor.at;
-    let table = Some((value.clone(), is_empty));
-    document.pairs.push(TomlPair {
-        keys: keys.clone(),
-        header,
-        range: start..cursor.at,
-        value,
-        table,
-        is_inline: false,
-    });
-    for (key, start, value) in inner {
-        let first = document.pairs.len();
-        let mut nested = TomlCursor { text, at: value.start };
-        pair(&mut nested, document, [keys.clone(), key].concat(), header, start)?;
-        document.pairs[first].is_inline = true;
-    }
-    Ok(())
-}
 
-pub(super) fn facts(text: &str) -> Result<Vec<Fact>, SettingsError> {
-    let document = read(text)?;
-    let pairs = document.pairs.iter().filter(|pair| pair.table.is_none());
-    Ok(pairs.map(|pair| (pair.keys.clone(), text[pair.value.clone()].to_owned())).collect())
+    /// The lines of a setting, with the header that was made for it if nothing else is below that.
+    fn removal(&self, text: &str, pair: &TomlPair, edit: &SettingEdit) -> Splice {
+        if let Some(was) = &edit.was {
+            return Splice::replace(text, pair.value.clone(), was.clone());
+        }
+        let mut lines = line_start(text, pair.start)..next_line(text, pair.value.end);
+        let next = self.headers.iter().find(|header| header.start > pair.start);
+        let next = next.map_or(text.len(), |header| line_start(text, header.start));
+        if let Some(header) = self.headers.iter().rfind(|header| edit.made > 0 && header.start < pair.start) {
+            // No comment either.
+            let rest = [&text[next_line(text, header.start)..lines.start], &text[lines.end..next]].concat();
+            if rest.trim().is_empty() && header.keys.len() + 1 == pair.keys.len() {
+                lines.start = line_start(text, header.start);
+                // The empty line that was put before it.
+                let before = text[..lines.start].strip_suffix(line_end(text)).filter(|before| before.ends_with('\n'));
+                lines.start = before.map_or(lines.start, str::len);
+            }
+        }
+        Splice::replace(text, lines, "")
+    }
+
+    /// All pairs, as their keys and the text of their values.
+    fn facts<'t>(&self, text: &'t str) -> Vec<(&[String], &'t str)> {
+        self.pairs.iter().map(|pair| (&pair.keys[..], &text[pair.value.clone()])).collect()
+    }
 }
 
 pub(super) fn set(text: &str, setting: &Setting, force: bool) -> Result<SettingChange, SettingsError> {
-    let document = read(text)?;
-    let (keys, value) = (&setting.keys, written(&setting.value));
-    if let Some(pair) = document.pairs.iter().rfind(|pair| pair.keys == *keys) {
-        let was = text[pair.value.clone()].to_owned();
-        if is_value(SettingsFormat::Toml, &was, &setting.value) {
-            return Ok(SettingChange::Same);
+    let outline = TomlOutline::read(text)?;
+    let edit = match outline.pair(setting) {
+        Some(pair) if is_value(&text[pair.value.clone()], &setting.value) => return Ok(SettingChange::Same),
+        Some(pair) if !force => return Ok(SettingChange::Taken(text[pair.value.clone()].to_owned())),
+        Some(pair) => SettingEdit {
+            splices: vec![Splice::replace(text, pair.value.clone(), written(&setting.value))],
+            was: Some(text[pair.value.clone()].to_owned()),
+            made: 0,
+        },
+        None => match outline.obstacle(setting) {
+            Some((at, problem)) => return Err(SettingsError::at(text, at, problem)),
+            None => outline.insertion(text, setting),
+        },
+    };
+    match applied(text, &edit.splices).filter(|after| differ_by(after, text, setting, edit.was.as_deref())) {
+        Some(_) => Ok(SettingChange::Edit(edit)),
+        None => Err(SettingsError::at(text, 0, "the text is written in a way that rexec does not know")),
+    }
+}
+
+/// Returns the text without the setting, or `None` if the text has it no more.
+pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Option<String>, SettingsError> {
+    let outline = TomlOutline::read(text)?;
+    let reverted = reverted_lines(text, edit);
+    let Some(pair) = outline.pair(setting).filter(|pair| is_value(&text[pair.value.clone()], &setting.value)) else {
+        // In an inline table, where an earlier release has put it.
+        return Ok(reverted.filter(|after| {
+            let after = TomlOutline::read(after);
+            after.is_ok_and(|after| {
+                after.pairs.iter().map(|pair| &pair.keys).eq(outline.pairs.iter().map(|pair| &pair.keys))
+            })
+        }));
+    };
+    let by_key = applied(text, &[outline.removal(text, pair, edit)]);
+    let is_right = |after: &String| differ_by(text, after, setting, edit.was.as_deref());
+    match reverted.into_iter().chain(by_key).find(is_right) {
+        Some(after) => Ok(Some(after)),
+        None => {
+            Err(SettingsError::at(text, pair.start, format!("`{}` cannot be removed without harm", setting.shown())))
         }
-        if !force {
-            return Ok(SettingChange::Taken(was));
+    }
+}
+
+/// Returns true if the text has the setting.
+pub(super) fn holds(text: &str, setting: &Setting) -> Result<bool, SettingsError> {
+    let outline = TomlOutline::read(text)?;
+    Ok(outline.pair(setting).is_some_and(|pair| is_value(&text[pair.value.clone()], &setting.value)))
+}
+
+/// Returns true if the setting is all that one text has and the other has not, or has with the value that it `was`.
+fn differ_by(with: &str, without: &str, setting: &Setting, was: Option<&str>) -> bool {
+    let (Ok(first), Ok(second)) = (TomlOutline::read(with), TomlOutline::read(without)) else { return false };
+    let mut facts = first.facts(with);
+    let Some(at) = facts.iter().position(|(keys, value)| *keys == setting.keys && is_value(value, &setting.value))
+    else {
+        return false;
+    };
+    match was {
+        Some(was) => facts[at].1 = was,
+        None => {
+            facts.remove(at);
         }
-        let splices = vec![Splice::replace(text, pair.value.clone(), value)];
-        return Ok(SettingChange::Edit(SettingEdit { splices, was: Some(was), made: 0 }));
     }
-    let is_above = |pair: &&TomlPair| pair.keys.len() < keys.len() && keys.starts_with(&pair.keys);
-    if let Some(pair) = document.pairs.iter().find(|pair| is_above(pair) && pair.table.is_none()) {
-        let problem = format!("`{}` is not a table", pair.keys.join("."));
-        return Err(SettingsError::at(text, pair.range.start, problem));
-    }
-    if let Some(list) = document.headers.iter().find(|header| header.is_list && keys.starts_with(&header.keys)) {
-        let problem = format!("`{}` is a list of tables", list.keys.join("."));
-        return Err(SettingsError::at(text, list.line.start, problem));
-    }
-    let pairs = document.pairs.iter().map(|pair| (&pair.keys, pair.range.start));
-    let tables = document.headers.iter().map(|header| (&header.keys, header.line.start));
-    if let Some((_, at)) = pairs.chain(tables).find(|(other, _)| other.starts_with(keys)) {
-        return Err(SettingsError::at(text, at, format!("`{}` is a table", keys.join("."))));
-    }
-    // Which of these there is decides how the rest of the file has to be written.
-    let above = document.pairs.iter().filter(is_above).max_by_key(|pair| pair.keys.len());
-    let edit = match above {
-        Some(pair) => into_inline(text, pair, keys, &value),
-        None => into_table(text, &document, keys, &value),
-    };
-    Ok(SettingChange::Edit(edit))
+    facts == second.facts(without)
 }
 
-fn into_inline(text: &str, pair: &TomlPair, keys: &[String], value: &str) -> SettingEdit {
-    let (table, is_empty) = pair.table.clone().expect("only tables are above a setting");
-    let added = format!("{} = {value}", dotted(&keys[pair.keys.len()..]));
-    let at = table.end - 1;
-    let inside = &text[table.start + 1..at];
-    let end = table.start + 1 + inside.trim_end().len();
-    let splice = match is_empty {
-        true => Splice::replace(text, table.start + 1..at, format!(" {added} ")),
-        false if inside.trim_end().ends_with(',') => Splice::insert(end, format!(" {added},")),
-        false => Splice::insert(end, format!(", {added}")),
-    };
-    SettingEdit { splices: vec![splice], was: None, made: 0 }
+/// The settings as lines of tables, also for a person to paste.
+pub(super) fn lines(settings: &[Setting]) -> String {
+    let (mut lines, mut open) = (String::new(), None);
+    for setting in settings {
+        let table = setting.table();
+        if open.replace(table) != Some(table) {
+            lines += &format!("[{}]\n", dotted(table));
+        }
+        lines += &format!("{}\n", line("", &setting.keys[table.len()..], setting));
+    }
+    lines
 }
 
-fn into_table(text: &str, document: &TomlDocument, keys: &[String], value: &str) -> SettingEdit {
-    let end = line_end(text);
-    let (table, key) = (&keys[..keys.len() - 1], &keys[keys.len() - 1]);
-    let edit = |splice, made| SettingEdit { splices: vec![splice], was: None, made };
-    let header = document.headers.iter().find(|header| header.keys == table);
-    let in_header = |pair: &&TomlPair| !pair.is_inline && pair.header == table.len() && pair.keys.starts_with(table);
-    let last = document.pairs.iter().rfind(|pair| {
-        in_header(pair)
-            && header.is_some_and(|header| next_header(document, header).is_none_or(|next| pair.range.start < next))
-    });
-    if let Some(header) = header {
-        let last = last.filter(|pair| pair.range.start > header.line.start);
-        let (line, indent) = match last {
-            Some(pair) => (next_line(text, pair.range.end), indentation(text, pair.range.start)),
-            None => (header.line.end, indentation(text, header.line.start)),
-        };
-        return edit(line_at(text, line, &format!("{indent}{} = {value}", dotted(std::slice::from_ref(key))), end), 0);
-    }
-    // A table that dotted keys have made cannot be opened by a header.
-    let is_sibling = |pair: &&TomlPair| {
-        !pair.is_inline && pair.header < table.len() && pair.keys.len() > table.len() && pair.keys.starts_with(table)
-    };
-    if let Some(pair) = document.pairs.iter().rfind(is_sibling) {
-        let line = next_line(text, pair.range.end);
-        let added = format!("{}{} = {value}", indentation(text, pair.range.start), dotted(&keys[pair.header..]));
-        return edit(line_at(text, line, &added, end), 0);
-    }
-    let before = before_appended(text);
-    let added = format!("{before}[{}]{end}{} = {value}{end}", dotted(table), dotted(std::slice::from_ref(key)));
-    edit(Splice::insert(text.len(), added), 1)
+fn line(indent: &str, keys: &[String], setting: &Setting) -> String {
+    format!("{indent}{} = {}", dotted(keys), written(&setting.value))
 }
 
-fn next_header(document: &TomlDocument, header: &TomlHeader) -> Option<usize> {
-    document.headers.iter().map(|header| header.line.start).find(|start| *start > header.line.start)
+fn written(value: &SettingValue) -> String {
+    match value {
+        SettingValue::False => "false".to_owned(),
+        // DEL is the one character that JSON's strings may have and those of TOML may not.
+        SettingValue::Text(text) => serde_json::Value::from(text.as_str()).to_string().replace('\u{7f}', "\\u007f"),
+    }
 }
 
-/// A line of its own at the beginning of a line, or behind the last one.
-fn line_at(text: &str, at: usize, line: &str, end: &str) -> Splice {
-    match text[..at].ends_with('\n') {
-        true => Splice::insert(at, format!("{line}{end}")),
-        false => Splice::insert(at, format!("{end}{line}")),
+/// Returns true if a value that is written like this is the wanted one.
+fn is_value(written: &str, value: &SettingValue) -> bool {
+    match value {
+        SettingValue::False => written == "false",
+        SettingValue::Text(text) => decoded(written) == *text,
     }
+}
+
+/// What a string on one line says. Escapes that JSON does not have stay as they are.
+fn decoded(written: &str) -> String {
+    let literal = written.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    literal.map_or_else(|| serde_json::from_str(written).unwrap_or(written.to_owned()), str::to_owned)
 }
 
 /// Keys as they are written.
@@ -212,60 +234,128 @@ fn dotted(keys: &[String]) -> String {
     let is_bare = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
     let written = keys.iter().map(|key| match is_bare(key) {
         true => key.clone(),
-        false => written(&super::SettingValue::Text(key.clone())),
+        false => written(&SettingValue::Text(key.clone())),
     });
     written.collect::<Vec<_>>().join(".")
 }
 
-/// The settings as lines of tables, for a person to paste.
-pub(super) fn lines(settings: &[Setting]) -> String {
-    let (mut lines, mut open) = (String::new(), None);
-    for setting in settings {
-        let (key, table) = setting.keys.split_last().expect("a setting has a key");
-        if open.replace(table) != Some(table) {
-            lines += &format!("[{}]\n", dotted(table));
-        }
-        lines += &format!("{} = {}\n", dotted(std::slice::from_ref(key)), written(&setting.value));
-    }
-    lines
+/// A place in a TOML text.
+struct TomlCursor<'t> {
+    text: &'t str,
+    at: usize,
 }
 
-/// The splices that take a setting out of a text that others have edited.
-pub(super) fn unset(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Vec<Splice>, SettingsError> {
-    let document = read(text)?;
-    let Some(at) = document.pairs.iter().rposition(|pair| pair.keys == setting.keys) else { return Ok(Vec::new()) };
-    let pair = &document.pairs[at];
-    if let Some(was) = &edit.was {
-        return Ok(vec![Splice::replace(text, pair.value.clone(), was.clone())]);
+impl<'t> TomlCursor<'t> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
     }
-    if pair.is_inline {
-        return Ok(vec![without_comma(text, pair.range.clone())]);
+
+    fn wrong(&self, problem: &str) -> SettingsError {
+        SettingsError::at(self.text, self.at, problem)
     }
-    let mut lines = line_start(text, pair.range.start)..next_line(text, pair.range.end);
-    let header = document.headers.iter().rfind(|header| header.line.end <= lines.start);
-    let is_ours = |header: &&TomlHeader| {
-        let next = next_header(&document, header).unwrap_or(text.len());
-        // Nothing else may be left below it, and no comment either.
-        let rest = [&text[header.line.end..lines.start], &text[lines.end..next]].concat();
-        edit.made > 0 && header.keys.len() + 1 == setting.keys.len() && rest.trim().is_empty()
-    };
-    if let Some(header) = header.filter(is_ours) {
-        lines.start = header.line.start;
-        let before = text[..lines.start].strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text));
-        // The empty line that was put before it.
-        if let Some(before) = before.filter(|before| before.ends_with('\n')) {
-            lines.start = before.len();
+
+    fn take(&mut self, mark: &str) -> bool {
+        let is_next = self.rest().starts_with(mark);
+        self.at += if is_next { mark.len() } else { 0 };
+        is_next
+    }
+
+    fn skip(&mut self, blanks: &[char]) {
+        self.at += self.rest().len() - self.rest().trim_start_matches(blanks).len();
+    }
+
+    /// Goes to the next line with something else than a comment. Returns false at the end of the text.
+    fn next_line(&mut self) -> bool {
+        loop {
+            self.skip(&[' ', '\t', '\r', '\n']);
+            if !self.rest().starts_with('#') {
+                return !self.rest().is_empty();
+            }
+            self.at = next_line(self.text, self.at);
         }
     }
-    Ok(vec![Splice::replace(text, lines, "")])
-}
 
-/// Takes a pair out of an inline table, with one of the commas beside it.
-fn without_comma(text: &str, pair: Range<usize>) -> Splice {
-    let (before, behind) = (text[..pair.start].trim_end(), text[pair.end..].trim_start());
-    match (before.strip_suffix(','), behind.strip_prefix(',')) {
-        (Some(before), _) => Splice::replace(text, before.len()..pair.end, ""),
-        (None, Some(behind)) => Splice::replace(text, pair.start..text.len() - behind.trim_start().len(), ""),
-        (None, None) => Splice::replace(text, before.len()..text.len() - behind.len(), ""),
+    fn is_at_line_end(&mut self) -> bool {
+        self.skip(&[' ', '\t', '\r']);
+        self.rest().is_empty() || self.rest().starts_with(['\n', '#'])
+    }
+
+    /// A key with its dots.
+    fn key(&mut self) -> Result<Vec<String>, SettingsError> {
+        let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let mut parts = Vec::new();
+        loop {
+            self.skip(&[' ', '\t']);
+            let start = self.at;
+            match self.rest().starts_with(['"', '\'']) {
+                true => self.string()?,
+                false => self.at += self.rest().find(|c| !is_bare(c)).unwrap_or(self.rest().len()),
+            }
+            if self.at == start {
+                return Err(self.wrong("a key is missing or not valid"));
+            }
+            parts.push(decoded(&self.text[start..self.at]));
+            self.skip(&[' ', '\t']);
+            if !self.take(".") {
+                return Ok(parts);
+            }
+        }
+    }
+
+    /// Passes `=` and a value, to the end of the line that the value ends on. Returns where the value is.
+    fn value(&mut self) -> Result<Range<usize>, SettingsError> {
+        if !self.take("=") {
+            return Err(self.wrong("`=` is missing"));
+        }
+        self.skip(&[' ', '\t']);
+        let (start, mut depth) = (self.at, 0_usize);
+        while let Some(c) = self.rest().chars().next() {
+            match c {
+                '"' | '\'' => {
+                    self.string()?;
+                    continue;
+                }
+                '\n' | '#' if depth == 0 => break,
+                '#' => {
+                    self.at = next_line(self.text, self.at);
+                    continue;
+                }
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.checked_sub(1).ok_or_else(|| self.wrong("a bracket was not opened"))?,
+                _ => {}
+            }
+            self.at += c.len_utf8();
+        }
+        let end = start + self.text[start..self.at].trim_end().len();
+        match () {
+            () if depth > 0 => Err(self.wrong("a bracket is not closed")),
+            () if start == end => Err(self.wrong("a value is missing")),
+            () => {
+                self.at = next_line(self.text, self.at);
+                Ok(start..end)
+            }
+        }
+    }
+
+    fn string(&mut self) -> Result<(), SettingsError> {
+        let no_end = self.wrong("a text has no end");
+        let quote = &self.rest()[..1];
+        let long = quote.repeat(3);
+        let mark = if self.rest().starts_with(&long) { &long } else { quote };
+        self.take(mark);
+        while !self.take(mark) {
+            match self.rest().chars().next() {
+                None => return Err(no_end),
+                Some('\n') if mark.len() == 1 => return Err(no_end),
+                Some('\\') if quote == "\"" => {
+                    self.at += 1;
+                    self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+                }
+                Some(c) => self.at += c.len_utf8(),
+            }
+        }
+        // Up to two quotes may stand before the closing ones.
+        while mark.len() == 3 && self.take(quote) {}
+        Ok(())
     }
 }

@@ -107,4 +107,6 @@ pub(super) const REFUSED: &[&str] = &[
     "a number of JavaScript's",
     "the object twice",
     "a mark and a comment",
+    "an inline table",
+    "an empty inline table",
 ];
