@@ -88,6 +88,23 @@ fn toml_that_its_agent_has_rewritten_loses_the_setting_alone() {
     assert_eq!(undo(SettingsFormat::Toml, "[policy.set]\nBASH_ENV = '/x'\n", &shell, &edit), Ok(None));
 }
 
+#[test]
+fn json_that_an_earlier_release_has_edited_is_taken_back_though_it_is_refused_now() {
+    let shell = setting(&["env", "S"], "/s");
+    for (before, at, added) in [
+        ("\u{feff}{ \"env\": {} }", 13, "\"S\": \"/s\""),
+        ("\u{feff}// x\n{ \"a\": [1,], }", 19, ", \"env\": { \"S\": \"/s\" }"),
+        ("{ \"env\": { \"A\": 1 }, \"env\": { \"B\": 2 } }", 36, ", \"S\": \"/s\""),
+    ] {
+        set(SettingsFormat::JsonWithComments, before, &shell, false).unwrap_err();
+        let splice = Splice { at, removed: String::new(), added: added.to_owned() };
+        let after = applied(before, std::slice::from_ref(&splice)).unwrap();
+        let edit = SettingEdit { splices: vec![splice], was: None, made: 1 };
+        let back = undo(SettingsFormat::JsonWithComments, &after, &shell, &edit).unwrap();
+        assert_eq!(back.as_deref(), Some(before), "{after}");
+    }
+}
+
 /// What an agent writes that has read these settings and adds one.
 fn rewritten(settings: &serde_json::Value) -> [String; 2] {
     let mut settings = settings.clone();

@@ -12,6 +12,8 @@ use super::{Setting, SettingChange, SettingEdit, SettingValue, SettingsError, Sp
 /// One step of indentation where the text shows none.
 const STEP: &str = "  ";
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Returns the text with the setting.
 pub(super) fn set(
     text: &str,
@@ -19,6 +21,9 @@ pub(super) fn set(
     setting: &Setting,
     force: bool,
 ) -> Result<SettingChange, SettingsError> {
+    if text.starts_with(BYTE_ORDER_MARK) {
+        return Err(SettingsError::at(text, 0, "a byte order mark is before the settings"));
+    }
     let json = JsonText::read(text, has_comments)?;
     let (path, wanted) = (json.path(&setting.keys)?, value(setting));
     let edit = match path.last().filter(|_| path.len() == setting.keys.len()) {
@@ -45,14 +50,15 @@ pub(super) fn set(
     }
 }
 
-/// Returns the text without the setting, or `None` if the text has it no more. Somebody may have written comments since.
+/// Returns the text without the setting, or `None` if the text has it no more. Somebody may have written comments since,
+/// and an earlier release has edited texts that [`set`] refuses.
 pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Option<String>, SettingsError> {
     let has_comments = JsonText::read(text, false).is_err();
     let json = JsonText::read(text, has_comments)?;
     if !has(&json.value, setting) {
         return Ok(None);
     }
-    let path = json.path(&setting.keys)?;
+    let path = json.path(&setting.keys).unwrap_or_default();
     let by_key = match (&edit.was, path.last()) {
         (Some(was), Some(member)) => vec![vec![Splice::replace(text, member.value(), was.clone())]],
         // The objects that were made for the setting go with it, unless they hold something else.
@@ -161,9 +167,6 @@ impl JsonMember<'_> {
 
 impl<'t> JsonText<'t> {
     fn read(text: &'t str, has_comments: bool) -> Result<Self, SettingsError> {
-        if text.starts_with('\u{feff}') {
-            return Err(SettingsError::at(text, 0, "a byte order mark is before the settings"));
-        }
         let plain = if has_comments { without_comments(text) } else { text.to_owned() };
         let mut json = Self { text, tokens: tokens(&plain), plain, value: Value::Object(Map::new()) };
         if json.tokens.is_empty() {
@@ -333,10 +336,10 @@ impl<'t> JsonText<'t> {
     }
 }
 
-/// The text with a blank for each byte of a comment.
+/// The text with a blank for each byte of a comment, and of a byte order mark.
 fn without_comments(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
+    let mut rest = text.trim_start_matches(BYTE_ORDER_MARK);
+    let mut plain = " ".repeat(text.len() - rest.len());
     while let Some(c) = rest.chars().next() {
         let comment = match rest.get(..2) {
             Some("//") => Some(rest.find('\n').unwrap_or(rest.len())),
