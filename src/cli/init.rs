@@ -1,14 +1,14 @@
 //! `rexec init` and `rexec uninit`: settings by which agents use rexec's shell without `rexec run`, and back again.
 //!
 //! Invariants: nothing is changed that was not shown; nothing is changed twice; `uninit` leaves each file as it was before,
-//! but for what others have changed in it. A shell profile is changed on `--profile` only, and a login shell never.
+//! but for what others have changed in it. No shell profile and no login shell is changed.
 
 mod back;
 mod file;
 mod plan;
 mod store;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rexec_sh::protocol::environment::names_shim;
 use rexec_sh::protocol::exit_code;
@@ -20,7 +20,7 @@ use super::told::tell;
 use super::verb::{Call, Given, Group, Opt, Values, Verb, Words};
 use super::{installed, quoted, say};
 use crate::front::init_record::{ChangedFile, InitRecord};
-use crate::text::settings::{self, SettingChange, SettingsError, SettingsFormat, block};
+use crate::text::settings::{self, SettingChange, SettingsError};
 pub(super) use back::UNINIT;
 use file::SettingsFile;
 use plan::PlannedChange;
@@ -36,26 +36,21 @@ pub(super) const INIT: Verb = Verb {
 This puts rexec's shell into the settings of each AGENT, so that its commands
 reach the host without rexec run. Without AGENT it takes all agents on PATH.
 You see each change as a diff, and are asked. A file keeps its comments, its
-order and its form. rexec uninit takes the changes back.
+order and its form. rexec uninit takes the changes back. Where a file cannot be
+edited safely, nothing is changed, and you get the lines to paste.
 
-Some agents have no setting for their shell: rexec run starts those. With
---profile a block in your shell's profile makes an alias of rexec run for each
-of them. No other option changes a profile, and none a login shell.
+Some agents have no setting for their shell: rexec run starts those. No profile
+and no login shell is changed.
 
 The links that the settings name are in ~/.local/share/rexec/shells. No host is
 started for such an agent: while none runs, its commands fail.
 ",
     codes: &[(1, "nothing was changed, or a file names another shell")],
-    examples: &["rexec init", "rexec init claude codex", "rexec init --yes --profile gemini"],
+    examples: &["rexec init", "rexec init claude codex", "rexec init --yes --force opencode"],
     call: &Call::<InitCall> {
         options: &[
             Opt::flag("-y, --yes", |q| q.is_sure = true, "do not ask"),
             Opt::flag("--force", |q| q.force = true, "replace another shell that a file names; uninit puts it back"),
-            Opt::flag(
-                "--profile",
-                |q| q.has_profile = true,
-                "aliases, in the profile of your shell, for agents without such a setting",
-            ),
         ],
         words: Words::many("[AGENT...]", Values::Words(&permanent::PROGRAMS), |q, w| {
             let agent = agent(w);
@@ -71,7 +66,6 @@ struct InitCall {
     agents: Vec<KnownAgent>,
     is_sure: bool,
     force: bool,
-    has_profile: bool,
 }
 
 fn agent(given: &mut Given<'_>) -> Option<KnownAgent> {
@@ -97,24 +91,19 @@ fn init(mut call: InitCall) -> Result<u8, Notice> {
             return Err(Notice::failed("no agent that rexec knows is on PATH", "name one, as in rexec init claude"));
         }
     }
-    let (mut changes, mut without, mut is_left) = (Vec::new(), Vec::new(), false);
+    let (mut changes, mut is_left) = (Vec::new(), false);
     for agent in &call.agents {
         match agent.permanent(&store.home, shown_links) {
             Some(setting) => match plan_settings(&setting, &record, call.force)? {
                 Some(change) => changes.push(change),
                 None => is_left = true,
             },
-            None if agent.works() => without.push(agent),
+            None if agent.works() => {
+                let (name, program) = (agent.name(), agent.program());
+                tell(format!("{name} has no setting for its shell; start it by rexec run {program}"));
+            }
             None => tell(format!("{} cannot be seen: rexec help agents says why", agent.name())),
         }
-    }
-    if call.has_profile {
-        changes.extend(plan_profile(&store, &without, &record)?);
-    } else {
-        without.iter().for_each(|agent| {
-            let (name, program) = (agent.name(), agent.program());
-            tell(format!("{name} has no setting for its shell; start it by rexec run {program}, or see --profile"));
-        });
     }
     changes.retain(PlannedChange::is_needed);
     let code = if is_left { exit_code::FAILURE } else { exit_code::SUCCESS };
@@ -210,7 +199,6 @@ fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) ->
 /// Returns true if a value as it is written names a link to rexec's shell that is there, which the user has then set by hand.
 fn is_working_link(written: &str) -> bool {
     let path = written.trim_matches(['"', '\'']);
-    let path = path.strip_prefix("SHELL=").unwrap_or(path);
     let is_env = path.ends_with("/rexec-env.sh");
     (is_env || names_shim(path.as_bytes())) && Path::new(path).exists()
 }
@@ -226,60 +214,4 @@ fn refused(wanted: &PermanentSetting, error: &SettingsError) -> Notice {
     let _ = say(&settings::lines(wanted.format, &wanted.settings));
     let problem = format_args!("{}, {error}", wanted.path.display());
     Notice::failed(problem, "nothing was changed; put the lines above into it by hand, or start the agent by rexec run")
-}
-
-fn misunderstood(path: &Path, error: &SettingsError) -> Notice {
-    let problem = format_args!("{}, {error}", path.display());
-    Notice::failed(problem, "nothing was changed; correct the file, or start the agent by rexec run")
-}
-
-/// What the profile needs for agents that have no settings.
-fn plan_profile(
-    store: &InitStore,
-    agents: &[&KnownAgent],
-    record: &InitRecord,
-) -> Result<Option<PlannedChange>, Notice> {
-    let path = profile(&store.home)?;
-    let file = SettingsFile::open(path.clone())?;
-    let text = file.text.clone().unwrap_or_default();
-    let wrong = |error: SettingsError| misunderstood(&path, &error);
-    let mut lines: Vec<String> =
-        block::lines(&text).map_err(wrong)?.unwrap_or_default().into_iter().map(str::to_owned).collect();
-    for agent in agents {
-        let line = format!("alias {0}='rexec run -- {0}'", agent.program());
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    if lines.is_empty() {
-        tell("each of these agents has settings of its own, so the profile needs no alias");
-        return Ok(None);
-    }
-    let Some(edit) = block::set(&text, &lines).map_err(wrong)? else { return Ok(None) };
-    let after = settings::applied(&text, &edit.splices).expect("the splices are of this text");
-    let changed = known(record, "", &path).unwrap_or_else(|| ChangedFile {
-        agent: String::new(),
-        path: path.to_string_lossy().into_owned(),
-        format: SettingsFormat::Yaml,
-        is_new: file.text.is_none(),
-        directories: Vec::new(),
-        edits: vec![(None, edit)],
-    });
-    Ok(Some(PlannedChange { file, after: Some(after), changed }))
-}
-
-/// The profile that the user's shell reads for a terminal.
-fn profile(home: &Path) -> Result<PathBuf, Notice> {
-    let folder = |name: &str, usual: PathBuf| std::env::var_os(name).map_or(usual, PathBuf::from);
-    let shell = std::env::var("SHELL").unwrap_or_default();
-    let kind = |name: &str| shell.rsplit(['/', '-']).next() == Some(name);
-    match () {
-        () if kind("bash") => Ok(home.join(".bashrc")),
-        () if kind("zsh") => Ok(folder("ZDOTDIR", home.to_owned()).join(".zshrc")),
-        () if kind("fish") => Ok(folder("XDG_CONFIG_HOME", home.join(".config")).join("fish/config.fish")),
-        () => {
-            let problem = format!("rexec does not know the profile of the shell {}", quoted(&shell));
-            Err(Notice::failed(problem, "SHELL must name bash, zsh or fish for --profile"))
-        }
-    }
 }

@@ -27,11 +27,11 @@ impl Default for InitRecord {
 /// A file that was changed for an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
-    /// The agent's name; empty for the block in a shell profile.
+    /// The agent's name; empty for the block that an earlier release has put into a shell profile.
     pub agent: String,
     pub path: String,
     pub format: SettingsFormat,
-    /// Whether the file was made.
+    /// The file was made.
     pub is_new: bool,
     /// The directories that were made for it, the innermost one first.
     pub directories: Vec<String>,

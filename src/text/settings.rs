@@ -1,15 +1,15 @@
-//! Edits of settings files that people write: JSON with or without comments, TOML, the lists of YAML, and a block of lines.
+//! Edits of settings files that people and agents write: JSON with or without comments, TOML, YAML, and a block of lines.
 //!
-//! Invariants: an edit changes the bytes that it must and no others, so comments, order, indentation and ends of lines
-//! stay. [`undo`] restores the text that was there before. If the file was edited in between, only what the edit has
-//! brought goes. A text that cannot be understood is never changed.
+//! Invariants: an edit inserts text and touches nothing else, so comments, order, indentation and ends of lines stay. It
+//! counts only if the file is known to say the same with the setting as without it, but for the setting. [`undo`] restores
+//! the bytes that were there before; where somebody has written the file anew, it deletes the setting by its key, and
+//! counts by the same judgement. Every other text is refused, and a person gets the [`lines`] to paste.
 
 pub mod block;
 mod json;
 mod lines;
 mod toml;
 mod yaml;
-mod yaml_outline;
 
 use std::fmt;
 
@@ -23,9 +23,8 @@ pub enum SettingsFormat {
     Json,
     /// JSON with comments, and with a comma behind the last member.
     JsonWithComments,
-    /// TOML 1.0.
     Toml,
-    /// A mapping in YAML. Only lists of it can be edited.
+    /// YAML, which gets a list in a block of lines.
     Yaml,
 }
 
@@ -100,9 +99,6 @@ impl SettingsError {
     }
 }
 
-/// A setting of a text, and its value as it is written.
-type Fact = (Vec<String>, String);
-
 impl Setting {
     /// The keys of the table that it is in.
     fn table(&self) -> &[String] {
@@ -147,10 +143,6 @@ impl Splice {
             && !(behind.is_empty() || behind.starts_with(['\n', '\r']));
         Some([before, &self.removed, if is_joined { end } else { "" }, behind].concat())
     }
-
-    fn inverse(&self) -> Self {
-        Self { at: self.at, removed: self.added.clone(), added: self.removed.clone() }
-    }
 }
 
 /// The text with these splices.
@@ -179,39 +171,25 @@ fn reverted_with(text: &str, edit: &SettingEdit, end: &str) -> Option<String> {
 /// # Errors
 /// The text cannot be understood.
 pub fn set(format: SettingsFormat, text: &str, setting: &Setting, force: bool) -> Result<SettingChange, SettingsError> {
-    // A byte order mark is no part of the text for the others.
-    let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let change = match format {
-        SettingsFormat::Json => return json::set(text, false, setting, force),
-        SettingsFormat::JsonWithComments => return json::set(text, true, setting, force),
-        SettingsFormat::Toml => return toml::set(text, setting, force),
-        SettingsFormat::Yaml => yaml::set(body, setting, force),
-    };
-    let shift = text.len() - body.len();
-    change.map(|change| match change {
-        SettingChange::Edit(mut edit) => {
-            edit.splices.iter_mut().for_each(|splice| splice.at += shift);
-            SettingChange::Edit(edit)
-        }
-        other => other,
-    })
+    match format {
+        SettingsFormat::Json => json::set(text, false, setting, force),
+        SettingsFormat::JsonWithComments => json::set(text, true, setting, force),
+        SettingsFormat::Toml => toml::set(text, setting, force),
+        SettingsFormat::Yaml => yaml::set(text, setting),
+    }
 }
 
-const BYTE_ORDER_MARK: char = '\u{feff}';
-
-/// Whether the text has this setting.
+/// Returns true if the text has this setting.
 ///
 /// # Errors
 /// The text cannot be understood.
 pub fn has(format: SettingsFormat, text: &str, setting: &Setting) -> Result<bool, SettingsError> {
     match format {
-        SettingsFormat::Json => return json::holds(text, false, setting),
-        SettingsFormat::JsonWithComments => return json::holds(text, true, setting),
-        SettingsFormat::Toml => return toml::holds(text, setting),
-        SettingsFormat::Yaml => {}
+        SettingsFormat::Json => json::holds(text, false, setting),
+        SettingsFormat::JsonWithComments => json::holds(text, true, setting),
+        SettingsFormat::Toml => toml::holds(text, setting),
+        SettingsFormat::Yaml => Ok(yaml::holds(text, setting)),
     }
-    let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    Ok(without(format, &yaml::facts(body)?, setting, &SettingEdit::default()).is_some())
 }
 
 /// The settings as lines that a person can paste into a file.
@@ -235,92 +213,8 @@ pub fn undo(
     edit: &SettingEdit,
 ) -> Result<Option<String>, SettingsError> {
     match format {
-        SettingsFormat::Json | SettingsFormat::JsonWithComments => return json::undo(text, setting, edit),
-        SettingsFormat::Toml => return toml::undo(text, setting, edit),
-        SettingsFormat::Yaml => {}
+        SettingsFormat::Json | SettingsFormat::JsonWithComments => json::undo(text, setting, edit),
+        SettingsFormat::Toml => toml::undo(text, setting, edit),
+        SettingsFormat::Yaml => yaml::undo(text, setting, edit),
     }
-    let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let facts = yaml::facts(body)?;
-    let Some(wanted) = without(format, &facts, setting, edit) else { return Ok(None) };
-    let is_right = |candidate: &String| {
-        let body = candidate.strip_prefix(BYTE_ORDER_MARK).unwrap_or(candidate);
-        yaml::facts(body).is_ok_and(|facts| facts == wanted)
-    };
-    let back: Vec<Splice> = edit.splices.iter().rev().map(Splice::inverse).collect();
-    let by_place = || back.iter().try_fold(text.to_owned(), |text, splice| apart(format, &text, splice).apply(&text));
-    if let Some(text) = by_place().filter(is_right).or_else(|| by_content(format, text, &back).filter(is_right)) {
-        return Ok(Some(text));
-    }
-    let shift = text.len() - body.len();
-    let mut structural = yaml::unset(body, setting, edit)?;
-    structural.iter_mut().for_each(|splice| splice.at += shift);
-    match applied(text, &structural).filter(is_right) {
-        Some(text) => Ok(Some(text)),
-        None => Err(SettingsError::at(text, 0, format!("`{}` cannot be removed without harm", setting.keys.join(".")))),
-    }
-}
-
-/// The text without what the splices take out, wherever that is now. Nothing that is there twice is touched.
-fn by_content(format: SettingsFormat, text: &str, splices: &[Splice]) -> Option<String> {
-    splices.iter().try_fold(text.to_owned(), |text, splice| {
-        if splice.removed.trim().is_empty() {
-            return None;
-        }
-        let mut found = text.match_indices(&splice.removed).map(|(at, _)| at);
-        match (found.next(), found.next()) {
-            (Some(at), None) => apart(format, &text, &Splice { at, ..splice.clone() }).apply(&text),
-            _ => None,
-        }
-    })
-}
-
-/// The splice, but with an end of a line where taking lines out would join two others.
-fn apart(format: SettingsFormat, text: &str, splice: &Splice) -> Splice {
-    let has_lines = matches!(format, SettingsFormat::Toml | SettingsFormat::Yaml);
-    let (before, behind) = (text.get(..splice.at), text.get(splice.at + splice.removed.len()..));
-    let is_inside = before.is_some_and(|text| !text.is_empty() && !text.ends_with('\n'))
-        && behind.is_some_and(|text| !text.is_empty() && !text.starts_with(['\n', '\r']));
-    let is_joined = has_lines && is_inside && splice.added.is_empty() && splice.removed.ends_with('\n');
-    let added = if is_joined { lines::line_end(text).to_owned() } else { splice.added.clone() };
-    Splice { added, ..splice.clone() }
-}
-
-/// The facts without the setting, or with the value that it had before. `None` if it is not among them.
-fn without(format: SettingsFormat, facts: &[Fact], setting: &Setting, edit: &SettingEdit) -> Option<Vec<Fact>> {
-    let is_it = |fact: &Fact| fact.0 == setting.keys && is_value(format, &fact.1, &setting.value);
-    let at = facts.iter().rposition(is_it)?;
-    let mut facts = facts.to_vec();
-    match &edit.was {
-        Some(was) => facts[at].1.clone_from(was),
-        None => {
-            facts.remove(at);
-        }
-    }
-    Some(facts)
-}
-
-/// Whether a value that is written like this is the wanted one.
-fn is_value(format: SettingsFormat, written: &str, value: &SettingValue) -> bool {
-    match (format, value) {
-        (_, SettingValue::False) => written == "false",
-        (_, SettingValue::Text(text)) => yaml::decoded(written) == *text,
-    }
-}
-
-/// A value as JSON and TOML write it.
-fn written(value: &SettingValue) -> String {
-    let SettingValue::Text(text) = value else { return "false".to_owned() };
-    let mut written = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => written.extend(['\\', c]),
-            c if c.is_control() => {
-                use fmt::Write;
-                let _ = write!(written, "\\u{:04x}", u32::from(c));
-            }
-            c => written.push(c),
-        }
-    }
-    written.push('"');
-    written
 }

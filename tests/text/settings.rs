@@ -46,6 +46,7 @@ fn odd_files_are_edited_and_get_every_byte_back_but_for_the_named_ones() {
         (SettingsFormat::JsonWithComments, odd::JSON, setting(&["env", "S"], "/s")),
         (SettingsFormat::JsonWithComments, odd::JSON_WITH_COMMENTS, setting(&["env", "S"], "/s")),
         (SettingsFormat::Toml, odd::TOML, setting(&["env", "S"], "/s")),
+        (SettingsFormat::Yaml, odd::YAML, setting(&["set-env"], "SHELL=/s")),
     ];
     for (format, files, setting) in kinds {
         for (name, text) in files {
@@ -217,12 +218,6 @@ fn another_value_is_replaced_only_by_force_and_comes_back() {
         let more = format!("{}{after}", if format == SettingsFormat::Toml { "first = 1\n" } else { "\n" });
         assert!(undo(format, &more, &shell, &edit).unwrap().unwrap().ends_with(text));
     }
-    let shell = setting(&["set-env"], "SHELL=/s");
-    let text = "set-env:\n  - SHELL=/bin/zsh # mine\n";
-    assert_eq!(set(SettingsFormat::Yaml, text, &shell, false), Ok(SettingChange::Taken("SHELL=/bin/zsh".to_owned())));
-    let (edit, after) = edit(SettingsFormat::Yaml, text, &shell, true);
-    assert_eq!(after, "set-env:\n  - SHELL=/s # mine\n");
-    assert_eq!(undo(SettingsFormat::Yaml, &after, &shell, &edit).unwrap().as_deref(), Some(text));
 }
 
 #[test]
@@ -268,37 +263,58 @@ fn a_table_of_toml_that_has_got_more_stays() {
     assert_eq!(back(&format!("{after}\n[z]\nb = 1\n")), "a = 1\n[z]\nb = 1\n");
 }
 
+/// The block of YAML, with these lines in it.
+fn block(lines: &str) -> String {
+    format!("# >>> rexec init >>>\n{lines}# <<< rexec init <<<\n")
+}
+
 #[test]
-fn an_item_goes_into_a_list_of_yaml() {
+fn yaml_gets_a_block_that_goes_with_its_marks_and_leaves_items_of_others() {
     let shell = setting(&["set-env"], "SHELL=/s");
+    let ours = block("set-env:\n  - SHELL=/s\n");
     for (text, with) in [
-        ("", "set-env:\n  - SHELL=/s\n"),
-        ("model: x", "model: x\n\nset-env:\n  - SHELL=/s\n"),
-        ("# c\r\nmodel: x\r\n", "# c\r\nmodel: x\r\n\r\nset-env:\r\n  - SHELL=/s\r\n"),
-        ("set-env:\n- A=1 # one\n# two\n\nmodel: x\n", "set-env:\n- A=1 # one\n- SHELL=/s\n# two\n\nmodel: x\n"),
-        ("set-env:\n    -  \"A=1 # x\"", "set-env:\n    -  \"A=1 # x\"\n    -  SHELL=/s"),
-        ("set-env: [A=1, 'B=2']\nz: 1\n", "set-env: [A=1, 'B=2', SHELL=/s]\nz: 1\n"),
-        ("set-env: []\n", "set-env: [SHELL=/s]\n"),
-        ("set-env: [A=1,\n  B=2,\n]\nz: 1\n", "set-env: [A=1,\n  B=2, SHELL=/s,\n]\nz: 1\n"),
-        ("set-env: [\n  ]\n", "set-env: [SHELL=/s\n  ]\n"),
-        ("a: 1\n...\n# end\n", "a: 1\n\nset-env:\n  - SHELL=/s\n...\n# end\n"),
-        ("...\n", "set-env:\n  - SHELL=/s\n...\n"),
-        ("set-env:\nmodel: x\n", "set-env:\n  - SHELL=/s\nmodel: x\n"),
-        ("---\nread:\n  - SHELL=/x\n", "---\nread:\n  - SHELL=/x\n\nset-env:\n  - SHELL=/s\n"),
+        ("", ours.clone()),
+        ("model: x", format!("model: x\n{ours}")),
+        ("# c\r\nmodel: x\r\n", format!("# c\r\nmodel: x\r\n{}", ours.replace('\n', "\r\n"))),
+        ("note: |+\n  text\n\n", format!("note: |+\n  text\n\n{ours}")),
     ] {
         assert_eq!(round_trip(SettingsFormat::Yaml, text, &shell), with);
     }
-    for (text, with) in
-        [("set-env: null # c\nz: 1\n", "set-env: [SHELL=/s] # c\nz: 1\n"), ("set-env: ~", "set-env: [SHELL=/s]")]
-    {
-        let (edit, after) = edit(SettingsFormat::Yaml, text, &shell, false);
-        assert_eq!(after, with);
-        assert_eq!(undo(SettingsFormat::Yaml, &after, &shell, &edit).unwrap().as_deref(), Some(text));
+    let quoted = setting(&["set-env"], "SHELL=/a b/s");
+    assert!(round_trip(SettingsFormat::Yaml, "", &quoted).contains("- \"SHELL=/a b/s\"\n"));
+    let (edit, _) = edit(SettingsFormat::Yaml, "a: 1\n", &shell, false);
+    for (now, wanted) in [
+        (format!("a: 2\n{ours}b: 1\n"), "a: 2\nb: 1\n"),
+        (format!("a: 2\n{}", block("set-env:\n  - SHELL=/s\n  - B=2\n")), "a: 2\nset-env:\n  - B=2\n"),
+        (format!("a: 2\n{ours}\n  # more\n  - B=2\n"), "a: 2\nset-env:\n\n  # more\n  - B=2\n"),
+        (format!("a: 2\n{}", block("set-env:\n- A=1\n- SHELL=/s\n")), "a: 2\nset-env:\n- A=1\n"),
+        ("set-env:\n  - SHELL=/s\na: 2\n".to_owned(), "a: 2\n"),
+    ] {
+        assert_eq!(undo(SettingsFormat::Yaml, &now, &shell, &edit).unwrap().as_deref(), Some(wanted), "{now}");
     }
-    let (edit, after) = edit(SettingsFormat::Yaml, "a: 1\n", &shell, false);
-    let more = format!("{}  - B=2\n", after.replace("a: 1", "a: 2"));
-    let back = undo(SettingsFormat::Yaml, &more, &shell, &edit).unwrap().unwrap();
-    assert_eq!(back, "a: 2\n\nset-env:\n  - B=2\n");
+    undo(SettingsFormat::Yaml, "set-env: [SHELL=/s]\n", &shell, &edit).unwrap_err();
+    assert_eq!(undo(SettingsFormat::Yaml, "set-env:\n  - SHELL=/short\n", &shell, &edit), Ok(None));
+}
+
+#[test]
+fn an_item_that_an_earlier_release_has_put_into_a_list_of_yaml_goes_by_its_bytes() {
+    let shell = setting(&["set-env"], "SHELL=/s");
+    for (text, at, removed, added, made) in [
+        ("set-env: [A=1]\n", 13, "", ", SHELL=/s", 0),
+        ("set-env: []\n", 10, "", "SHELL=/s", 0),
+        ("set-env:\n  - A=1\n  # c\n", 17, "", "  - SHELL=/s\n", 0),
+        ("set-env:\n  - SHELL=/bin/zsh # mine\n", 13, "SHELL=/bin/zsh", "SHELL=/s", 0),
+        ("set-env: null\n", 9, "null", "[SHELL=/s]", 0),
+        ("a: 1\n", 5, "", "\nset-env:\n  - SHELL=/s\n", 1),
+    ] {
+        let splice = Splice { at, removed: removed.to_owned(), added: added.to_owned() };
+        let after = applied(text, std::slice::from_ref(&splice)).expect("it fits");
+        let edit = SettingEdit { splices: vec![splice], was: None, made };
+        for lead in ["", "more: 1\n"] {
+            let back = undo(SettingsFormat::Yaml, &format!("{lead}{after}"), &shell, &edit).unwrap();
+            assert_eq!(back, Some(format!("{lead}{text}")));
+        }
+    }
 }
 
 #[test]
@@ -338,11 +354,14 @@ fn what_cannot_be_understood_is_refused_with_its_line() {
     for (text, at) in [
         ("{a: 1}", 1),
         ("a: 1\nset-env: A=1\n", 2),
-        ("set-env: [A,\n B\n", 1),
-        ("set-env: [A, # a\n B]\n", 1),
-        ("set-env: null\n  - A=1\n", 1),
-        ("set-env:\n  a: 1\n", 2),
+        ("# c\n'set-env' :\n  - A\n", 2),
         ("a: 1\n---\nb: 1\n", 2),
+        ("---\n---\n", 2),
+        ("a: 1\n...\n", 2),
+        ("\n- a\n", 2),
+        ("# c\n  a: b\n", 2),
+        ("a\n", 1),
+        ("a: |\n  b", 2),
     ] {
         assert_eq!(line(SettingsFormat::Yaml, text, &["set-env"]), at, "{text}");
     }

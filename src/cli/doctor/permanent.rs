@@ -59,7 +59,7 @@ fn of_file(file: &ChangedFile) -> CheckResult {
     let text = std::fs::read_to_string(&file.path).unwrap_or_default();
     let has_all = file.edits.iter().all(|(setting, _)| match setting {
         Some(setting) => settings::has(file.format, &text, setting).unwrap_or(false),
-        None => block::lines(&text).is_ok_and(|lines| lines.is_some()),
+        None => block::is_in(&text),
     });
     if has_all {
         return CheckResult::ok(check, format!("{} has what rexec init put there", file.path));

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
+use super::agent;
 use super::file::SettingsFile;
 use super::plan::{self, PlannedChange};
 use super::store::{InitStore, Links};
-use super::{agent, misunderstood};
 use crate::cli::run::permanent::{self, KnownAgent};
 use crate::cli::say;
 use crate::cli::told::tell;
@@ -27,7 +27,8 @@ Each file gets back the bytes that it had before rexec init. What others have
 changed in it since stays. You see each change as a diff, and are asked.
 Without AGENT this takes back everything. The links go with the last setting
 that names them; as long as a file names one, they stay, and you are told.
-Aliases of rexec init --profile are taken back together.
+Aliases that an earlier rexec init has put into a profile go together, with
+any agent that has no file of settings.
 
 Agents that run go on with the settings that they have read: restart them.
 ",
@@ -82,14 +83,10 @@ fn leave_directories(changed: &ChangedFile, record: &mut InitRecord) {
     }
 }
 
-/// Returns true if a file was changed for this agent. The aliases in a shell profile are for each agent that they start.
+/// Returns true if a file was changed for this agent. An earlier release has put aliases for agents without a file of
+/// settings into a shell profile, which go together.
 fn concerns(file: &ChangedFile, agent: &KnownAgent) -> bool {
-    let alias = format!("alias {}=", agent.program());
-    let has_alias = |text: String| {
-        let lines = block::lines(&text).ok().flatten().unwrap_or_default();
-        lines.iter().any(|line| line.starts_with(&alias))
-    };
-    file.agent == agent.name() || (file.agent.is_empty() && fs::read_to_string(&file.path).is_ok_and(has_alias))
+    file.agent == agent.name() || (file.agent.is_empty() && !permanent::PROGRAMS.contains(&agent.program()))
 }
 
 /// Writes the record. The links go if nothing is left of it, unless a setting names them: an agent without its shell would
@@ -130,7 +127,10 @@ pub(super) fn naming_links(store: &InitStore, paths: &[PathBuf]) -> Vec<PathBuf>
 fn plan_back(changed: ChangedFile) -> Result<PlannedChange, Notice> {
     let path = PathBuf::from(&changed.path);
     let file = SettingsFile::open(path.clone())?;
-    let wrong = |error: SettingsError| misunderstood(&path, &error);
+    let wrong = |error: SettingsError| {
+        let problem = format_args!("{}, {error}", path.display());
+        Notice::failed(problem, "nothing was changed; take the setting out by hand, and call rexec uninit again")
+    };
     let Some(mut text) = file.text.clone() else {
         return Ok(PlannedChange { file, after: None, changed });
     };

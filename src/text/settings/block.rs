@@ -1,12 +1,12 @@
-//! A block of lines of rexec's between two marks, in a file of other lines such as a shell profile.
+//! A block of lines of rexec's between two marks, in a file of other lines.
 
-use super::lines::{before_appended, line_end, line_start, next_line};
+use super::lines::{line_end, line_start, next_line};
 use super::{SettingEdit, SettingsError, Splice};
 
 /// The line before the block.
-pub const OPEN: &str = "# >>> rexec init >>>";
+pub(super) const OPEN: &str = "# >>> rexec init >>>";
 /// The line behind it.
-pub const CLOSE: &str = "# <<< rexec init <<<";
+pub(super) const CLOSE: &str = "# <<< rexec init <<<";
 
 /// Where the block is, with its marks and the end of its last line.
 fn find(text: &str) -> Result<Option<std::ops::Range<usize>>, SettingsError> {
@@ -23,32 +23,18 @@ fn find(text: &str) -> Result<Option<std::ops::Range<usize>>, SettingsError> {
     }
 }
 
-/// The lines of the block, if the text has one.
-///
-/// # Errors
-/// The block has no end.
-pub fn lines(text: &str) -> Result<Option<Vec<&str>>, SettingsError> {
-    let inside = |lines: &str| lines.lines().count().saturating_sub(2);
-    Ok(find(text)?.map(|block| {
-        let block = &text[block];
-        block.lines().skip(1).take(inside(block)).collect()
-    }))
+/// Returns true if the text has a whole block.
+#[must_use]
+pub fn is_in(text: &str) -> bool {
+    find(text).is_ok_and(|block| block.is_some())
 }
 
-/// Makes these the lines of the block, which is appended if the text has none. `None` if they are there.
-///
-/// # Errors
-/// The block has no end.
-pub fn set(text: &str, lines: &[String]) -> Result<Option<SettingEdit>, SettingsError> {
+/// Appends a block with these lines. There is no empty line before it, because a text above may own that.
+pub(super) fn appended(text: &str, lines: &str) -> Splice {
     let end = line_end(text);
-    let all = [&[OPEN.to_owned()], lines, &[CLOSE.to_owned()]].concat();
-    let block: String = all.iter().map(|line| format!("{line}{end}")).collect();
-    let splice = match find(text)? {
-        Some(range) if text[range.clone()].trim_end() == block.trim_end() => return Ok(None),
-        Some(range) => Splice::replace(text, range, block),
-        None => Splice::insert(text.len(), before_appended(text) + &block),
-    };
-    Ok(Some(SettingEdit { splices: vec![splice], was: None, made: 0 }))
+    let is_line = text.trim_start_matches('\u{feff}').is_empty() || text.ends_with('\n');
+    let before = if is_line { "" } else { end };
+    Splice::insert(text.len(), format!("{before}{OPEN}\n{lines}{CLOSE}\n").replace("\r\n", "\n").replace('\n', end))
 }
 
 /// The text without the block; `None` if it has none. `edit` is what has put it there.
@@ -74,18 +60,17 @@ mod tests {
 
     #[test]
     fn the_block_comes_and_goes_without_a_trace() {
-        let lines = vec!["alias gemini='rexec run -- gemini'".to_owned()];
         for text in ["", "a\n", "a", "a\r\nb\r\n", "\n\n", "# >>> rexec init >>> not\n"] {
-            let edit = set(text, &lines).unwrap().unwrap();
-            let with = super::super::applied(text, &edit.splices).unwrap();
-            assert_eq!(set(&with, &lines).unwrap(), None, "{text:?}");
-            assert_eq!(super::lines(&with).unwrap().unwrap(), lines);
+            let splice = appended(text, "alias gemini='rexec run -- gemini'\n");
+            let with = splice.apply(text).unwrap();
+            assert!(is_in(&with) && !is_in(text), "{text:?}");
+            let edit = SettingEdit { splices: vec![splice], ..SettingEdit::default() };
             assert_eq!(unset(&with, &edit).unwrap().as_deref(), Some(text));
             let more = format!("x\n{with}y\n");
             let kept = unset(&more, &edit).unwrap().unwrap();
             assert!(kept.starts_with(&format!("x\n{text}")) && kept.ends_with("\ny\n"), "{kept:?}");
         }
         assert_eq!(unset("a\n", &SettingEdit::default()).unwrap(), None);
-        assert_eq!(set("a\n# >>> rexec init >>>\n", &lines).unwrap_err().line, 2);
+        assert_eq!(unset("a\n# >>> rexec init >>>\n", &SettingEdit::default()).unwrap_err().line, 2);
     }
 }

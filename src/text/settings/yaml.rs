@@ -1,205 +1,113 @@
-//! YAML, as far as the settings of agents need it: a list at the top of a block mapping, whose items are `NAME=value`.
+//! The list of variables in Aider's YAML: a block between two marks, behind all other lines. YAML itself is never read.
 //!
-//! What else the file holds is compared line by line and never read. A file whose list is written in a way that is not
-//! known here is refused.
+//! Invariant: a text gets the block only if its lines show one mapping that has no such list, and that nothing goes on in.
 
-use std::ops::Range;
+use super::block::{self, CLOSE, OPEN};
+use super::{Setting, SettingChange, SettingEdit, SettingValue, SettingsError, reverted_lines};
 
-use super::lines::{before_appended, line_end, line_start, next_line};
-use super::yaml_outline::{self, without_comment};
-use super::{Fact, Setting, SettingChange, SettingEdit, SettingValue, SettingsError, Splice};
-
-/// The list of this key.
-#[derive(Debug)]
-struct YamlList {
-    /// The key's line, with its end.
-    line: Range<usize>,
-    items: Vec<Range<usize>>,
-    /// Where the brackets are if it has some.
-    brackets: Option<Range<usize>>,
-    /// Where it says that there is no list.
-    null: Option<Range<usize>>,
-}
-
-/// What an item says, without quotes.
-pub(super) fn decoded(written: &str) -> String {
-    let quoted = |quote| written.strip_prefix(quote).and_then(|rest: &str| rest.strip_suffix(quote));
-    match (quoted('"'), quoted('\'')) {
-        (Some(_), _) => serde_json::from_str(written).unwrap_or_else(|_| written.to_owned()),
-        (_, Some(inside)) => inside.replace("''", "'"),
-        _ => written.to_owned(),
+pub(super) fn set(text: &str, setting: &Setting) -> Result<SettingChange, SettingsError> {
+    if holds(text, setting) {
+        return Ok(SettingChange::Same);
+    }
+    match obstacle(text, &setting.keys[0]) {
+        Some((line, problem)) => Err(SettingsError { line, problem }),
+        None => {
+            let splice = block::appended(text, &lines(std::slice::from_ref(setting)));
+            Ok(SettingChange::Edit(SettingEdit { splices: vec![splice], was: None, made: 1 }))
+        }
     }
 }
 
-fn encoded(item: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.=+-".contains(c);
-    if item.chars().all(is_plain) { item.to_owned() } else { super::written(&SettingValue::Text(item.to_owned())) }
-}
-
-fn find(text: &str, key: &str) -> Result<Option<YamlList>, SettingsError> {
-    let mut found = yaml_outline::keys(text)?.into_iter().filter(|other| decoded(other.name) == key);
-    let line = found.next().map(|key| key.line);
-    match found.next() {
-        Some(again) => Err(SettingsError::at(text, again.line.start, "the key is there twice")),
-        None => line.map(|line| list(text, line)).transpose(),
-    }
-}
-
-fn list(text: &str, line: Range<usize>) -> Result<YamlList, SettingsError> {
-    let wrong = |at, problem: &str| Err(SettingsError::at(text, at, problem));
-    let colon = line.start + text[line.clone()].find(':').expect("the line has the key and its colon");
-    let value = without_comment(&text[colon + 1..line.end]);
-    let from = colon + 1 + (value.len() - value.trim_start().len());
-    let value = value.trim();
-    if value.starts_with('[') {
-        let Some(length) = yaml_outline::bracketed(&text[from..]) else {
-            return wrong(from, "a bracket is not closed");
+/// The line that no block can follow, and why.
+fn obstacle(text: &str, key: &str) -> Option<(usize, String)> {
+    let (mut has_mark, mut has_key) = (false, false);
+    for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate().filter(|(_, line)| is_content(line)) {
+        let line = line.trim_end();
+        if line == "---" && !has_mark && !has_key {
+            has_mark = true;
+            continue;
+        }
+        let problem = match () {
+            () if is_key(line, key) => Some(format!("`{key}` is there already")),
+            () if line.starts_with("---") || line == "..." => Some("a document ends here".to_owned()),
+            () if !has_key && !begins_mapping(line) => Some("the settings are not written as lines".to_owned()),
+            () => None,
         };
-        let inside = &text[from + 1..from + length - 1];
-        if inside.contains(['[', ']', '{', '}', '#']) || inside.matches(['"', '\'']).count() % 2 == 1 {
-            return wrong(from, "the list is written in a way that rexec does not know");
+        if let Some(problem) = problem {
+            return Some((at + 1, problem));
         }
-        let (mut items, mut at) = (Vec::new(), from + 1);
-        for item in inside.split(',') {
-            let start = at + (item.len() - item.trim_start().len());
-            if !item.trim().is_empty() {
-                items.push(start..start + item.trim().len());
-            }
-            at += item.len() + 1;
-        }
-        return Ok(YamlList { line, items, brackets: Some(from..from + length), null: None });
+        has_key = true;
     }
-    let is_null = ["null", "Null", "NULL", "~"].contains(&value);
-    if !value.is_empty() && !is_null {
-        return wrong(from, "the value is not a list");
-    }
-    let null = is_null.then(|| from..from + value.len());
-    let (mut items, mut at) = (Vec::new(), line.end);
-    while at < text.len() {
-        let end = next_line(text, at);
-        let item = without_comment(&text[at..end]).trim_end();
-        let start = at;
-        at = end;
-        match item.trim_start_matches(' ').strip_prefix('-') {
-            _ if item.trim().is_empty() => {}
-            Some(rest) if rest.starts_with(' ') && !rest.trim_start().starts_with(['|', '>', '&', '*', '!']) => {
-                let from = start + item.len() - rest.trim_start().len();
-                items.push(from..start + item.len());
-            }
-            None if !item.starts_with(' ') => break,
-            _ => return wrong(start, "the list is written in a way that rexec does not know"),
-        }
-    }
-    if is_null && !items.is_empty() {
-        return wrong(line.start, "the list has a value and items");
-    }
-    Ok(YamlList { line, items, brackets: None, null })
+    // The end of its last line would belong to a text that keeps such.
+    let is_open =
+        |line: &str| line.trim_end_matches(|c: char| c.is_ascii_digit() || "+-".contains(c)).ends_with(['|', '>']);
+    let is_kept = !text.ends_with('\n') && text.lines().last().is_some_and(|line| line.starts_with(' '));
+    (is_kept && text.lines().any(is_open)).then(|| (text.lines().count(), "the last line has no end".to_owned()))
 }
 
-pub(super) fn facts(text: &str) -> Result<Vec<Fact>, SettingsError> {
-    let mut facts = Vec::new();
-    // Items are facts by their key, and other lines by their text.
-    let mut at = 0;
-    let mut list: Option<YamlList> = None;
-    while at < text.len() {
-        let end = next_line(text, at);
-        let line = text[at..end].trim_end();
-        if let Some((name, _)) =
-            line.split_once(':').filter(|(name, _)| !name.is_empty() && !name.starts_with([' ', '-', '#']))
-        {
-            list = find(text, &decoded(name.trim_end())).ok().flatten().filter(|list| list.line.start == at);
-        }
-        let items = list.iter().flat_map(|list| list.items.iter()).filter(|item| (at..end).contains(&item.start));
-        let items: Vec<Fact> = items.map(|item| (vec![key_at(text, &list)], text[item.clone()].to_owned())).collect();
-        let is_list = list.as_ref().is_some_and(|list| list.line.start == at);
-        if items.is_empty() && !is_list && !line.trim().is_empty() {
-            facts.push((Vec::new(), line.to_owned()));
-        }
-        facts.extend(items);
-        at = end;
+/// Returns true if a line is neither empty nor a comment.
+fn is_content(line: &str) -> bool {
+    !line.trim_start().is_empty() && !line.trim_start().starts_with('#')
+}
+
+fn is_key(line: &str, key: &str) -> bool {
+    let rest = line.trim_start_matches(['"', '\'']).strip_prefix(key);
+    rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
+}
+
+/// Returns true if a line begins with a key and a colon that are YAML without indentation.
+fn begins_mapping(line: &str) -> bool {
+    !line.starts_with([' ', '\t', '{', '[', '-', '?', '&', '*', '!', '|', '>', '%', '@', '`'])
+        && line.split(':').skip(1).any(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+}
+
+/// Returns true if the text has the item of this setting.
+pub(super) fn holds(text: &str, setting: &Setting) -> bool {
+    let item = item(setting);
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with(['"', '\'', ',', ']', ' ']);
+    let has = |line: &str| line.match_indices(item).any(|(at, _)| ends(&line[at + item.len()..]));
+    text.lines().filter(|line| is_content(line)).any(has)
+}
+
+/// Returns the text without the setting, or `None` if the text has it no more.
+pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Option<String>, SettingsError> {
+    if !holds(text, setting) {
+        return Ok(None);
     }
-    Ok(facts)
-}
-
-fn key_at(text: &str, list: &Option<YamlList>) -> String {
-    let line = list.as_ref().map_or("", |list| &text[list.line.clone()]);
-    decoded(line.split_once(':').map_or("", |(name, _)| name.trim_end()))
-}
-
-/// The part of an item up to its `=`.
-fn name(item: &str) -> &str {
-    item.split_once('=').map_or(item, |(name, _)| name)
-}
-
-pub(super) fn set(text: &str, setting: &Setting, force: bool) -> Result<SettingChange, SettingsError> {
-    let SettingValue::Text(wanted) = &setting.value else { return Ok(SettingChange::Same) };
-    let (key, end) = (&setting.keys[0], line_end(text));
-    let edit = |splice, was, made| Ok(SettingChange::Edit(SettingEdit { splices: vec![splice], was, made }));
-    let item = encoded(wanted);
-    let Some(list) = find(text, key)? else {
-        // Empty lines belong to a block of text that keeps those at its end.
-        let keeps = text.ends_with('\n') && text.lines().any(|line| line.trim_end().ends_with('+'));
-        let before = if keeps { String::new() } else { before_appended(&text[..yaml_outline::end(text)]) };
-        let added = format!("{before}{key}:{end}  - {item}{end}");
-        return edit(Splice::insert(yaml_outline::end(text), added), None, 1);
-    };
-    if let Some(taken) = list.items.iter().rfind(|range| name(&decoded(&text[(*range).clone()])) == name(wanted)) {
-        let was = text[taken.clone()].to_owned();
-        return match () {
-            () if decoded(&was) == *wanted => Ok(SettingChange::Same),
-            () if !force => Ok(SettingChange::Taken(was)),
-            () => edit(Splice::replace(text, taken.clone(), item), Some(was), 0),
-        };
-    }
-    match (&list.brackets, list.items.last()) {
-        (Some(_), Some(last)) => edit(Splice::insert(last.end, format!(", {item}")), None, 0),
-        (Some(brackets), None) => edit(Splice::insert(brackets.start + 1, item), None, 0),
-        (None, Some(last)) => {
-            let lead = &text[line_start(text, last.start)..last.start];
-            edit(line_at(text, next_line(text, last.end), &format!("{lead}{item}"), end), None, 0)
-        }
-        (None, None) => match list.null {
-            Some(null) => edit(Splice::replace(text, null, format!("[{item}]")), None, 0),
-            None => edit(line_at(text, list.line.end, &format!("  - {item}"), end), None, 0),
-        },
+    let rows: Vec<&str> = text.split_inclusive('\n').collect();
+    let written = [written(setting), item(setting).to_owned()].map(|item| format!("- {item}"));
+    let item = rows.iter().position(|row| written.iter().any(|item| row.trim() == item));
+    // Items of somebody else's keep the key of the list.
+    let next = item.and_then(|item| rows[item + 1..].iter().find(|row| is_content(row)));
+    let has_more = edit.made > 0 && next.is_some_and(|row| row.starts_with([' ', '\t', '-']));
+    let by_place = reverted_lines(text, edit).filter(|after| !has_more && !holds(after, setting));
+    let by_line = item.map(|item| {
+        let before = rows[..item].iter().rposition(|row| is_content(row));
+        let key = before.filter(|at| edit.made > 0 && !has_more && is_key(rows[*at], &setting.keys[0]));
+        let is_ours = |at: usize, row: &str| at == item || Some(at) == key || [OPEN, CLOSE].contains(&row.trim());
+        rows.iter().enumerate().filter(|(at, row)| !is_ours(*at, row)).map(|(_, row)| *row).collect::<String>()
+    });
+    match by_place.or(by_line).filter(|after| !holds(after, setting)) {
+        Some(after) => Ok(Some(after)),
+        None => Err(SettingsError::at(text, 0, format!("`{}` cannot be removed without harm", setting.shown()))),
     }
 }
 
-fn line_at(text: &str, at: usize, line: &str, end: &str) -> Splice {
-    match text[..at].ends_with('\n') {
-        true => Splice::insert(at, format!("{line}{end}")),
-        false => Splice::insert(at, format!("{end}{line}")),
-    }
-}
-
-/// The settings as a list, for a person to paste.
+/// The settings as lists, also for a person to paste.
 pub(super) fn lines(settings: &[Setting]) -> String {
-    let item = |setting: &Setting| match &setting.value {
-        SettingValue::Text(text) => format!("{}:\n  - {}\n", setting.keys[0], encoded(text)),
-        SettingValue::False => String::new(),
-    };
-    settings.iter().map(item).collect()
+    settings.iter().map(|setting| format!("{}:\n  - {}\n", setting.keys[0], written(setting))).collect()
 }
 
-/// The splices that take an item out of a text that others have edited.
-pub(super) fn unset(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Vec<Splice>, SettingsError> {
-    let SettingValue::Text(wanted) = &setting.value else { return Ok(Vec::new()) };
-    let Some(list) = find(text, &setting.keys[0])? else { return Ok(Vec::new()) };
-    let Some(at) = list.items.iter().rposition(|item| decoded(&text[item.clone()]) == *wanted) else {
-        return Ok(Vec::new());
-    };
-    let item = list.items[at].clone();
-    if let Some(was) = &edit.was {
-        return Ok(vec![Splice::replace(text, item, was.clone())]);
+fn item(setting: &Setting) -> &str {
+    match &setting.value {
+        SettingValue::Text(item) => item,
+        SettingValue::False => "false",
     }
-    let range = match (&list.brackets, at.checked_sub(1)) {
-        (Some(_), Some(before)) => list.items[before].end..item.end,
-        (Some(_), None) => item.start..list.items.get(1).map_or(item.end, |next| next.start),
-        (None, _) => line_start(text, item.start)..next_line(text, item.end),
-    };
-    let mut splices = vec![Splice::replace(text, range, "")];
-    if edit.made > 0 && list.items.len() == 1 && list.brackets.is_none() {
-        splices.push(Splice::replace(text, list.line, ""));
-    }
-    Ok(splices)
+}
+
+/// An item as YAML writes it.
+fn written(setting: &Setting) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.=+-".contains(c);
+    let item = item(setting);
+    if item.chars().all(is_plain) { item.to_owned() } else { serde_json::Value::from(item).to_string() }
 }

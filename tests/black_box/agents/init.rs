@@ -66,7 +66,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-#[ignore = "long: 75 settings files, 5 calls each"]
+#[ignore = "long: 65 settings files, 5 calls each"]
 fn every_file_gets_the_setting_as_shown_and_every_byte_back() {
     for (agent, name, texts) in AGENTS {
         for before in texts {
@@ -223,7 +223,6 @@ fn another_shell_is_replaced_by_force_only_and_comes_back() {
         ("claude", ".claude/settings.json", "{ \"env\": { \"CLAUDE_CODE_SHELL\": \"/bin/zsh\" } }"),
         ("codex", ".codex/config.toml", "[features]\nshell_snapshot = true # mine\n"),
         ("opencode", ".config/opencode/opencode.jsonc", "{ \"shell\": \"zsh\", }\n"),
-        ("aider", ".aider.conf.yml", "set-env: [SHELL=/bin/zsh]\n"),
         ("kilo", ".config/kilo/kilo.jsonc", "{ \"shell\": \"zsh\", }\n"),
     ] {
         let place = Place::new();
@@ -257,21 +256,25 @@ fn links_that_a_setting_names_stay_until_it_is_gone() {
 }
 
 #[test]
-fn a_profile_is_changed_when_asked_for_and_only_in_a_block() {
+fn a_block_that_an_earlier_release_has_put_into_a_profile_is_taken_back() {
     let place = Place::new();
-    let profile = place.settings(".bashrc", "alias ll='ls -l'");
+    let (before, added) =
+        ("alias ll='ls -l'", "\n\n# >>> rexec init >>>\nalias gemini='rexec run -- gemini'\n# <<< rexec init <<<\n");
+    let profile = place.settings(".bashrc", before);
     let untouched = place.all();
-    let output = place.rexec(&["init", "--yes", "gemini"]);
-    assert!(super::said(&output).contains("rexec run gemini"), "{output:?}");
-    assert_eq!(place.all(), untouched);
-    place.does(&["init", "--yes", "--profile", "gemini", "qwen"]);
-    let with = text(&profile);
-    assert!(
-        with.starts_with("alias ll='ls -l'\n\n# >>> rexec init >>>\nalias gemini='rexec run -- gemini'\n"),
-        "{with}"
-    );
-    place.does(&["init", "--yes", "--profile", "copilot"]);
-    assert_eq!(text(&profile), with.replace("# <<<", "alias copilot='rexec run -- copilot'\n# <<<"));
+    fs::write(&profile, format!("{before}{added}")).expect("it is ours");
+    let data = place.home.join(".local/share/rexec");
+    let record = serde_json::json!({
+        "v": 1,
+        "directories": [data, data.parent(), place.home.join(".local")],
+        "files": [{
+            "agent": "", "path": profile, "format": "yaml", "is_new": false, "directories": [],
+            "edits": [[null, { "splices": [{ "at": 16, "removed": "", "added": added }], "was": null, "made": 0 }]],
+        }],
+    });
+    place.settings(".local/share/rexec/init.json", &record.to_string());
+    fs::create_dir(data.join("shells")).expect("a folder");
+    assert_eq!(place.does(&["uninit", "--yes", "claude"]), "nothing to do\n");
     place.does(&["uninit", "--yes", "qwen"]);
     assert_eq!(place.all(), untouched);
 }

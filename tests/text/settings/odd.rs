@@ -100,6 +100,36 @@ pub(super) const TOML: &[(&str, &str)] = &[
     ("an escaped header", "[\"\\u0065nv\"]\nA = 1\n"),
 ];
 
+/// YAML, as Aider reads it.
+pub(super) const YAML: &[(&str, &str)] = &[
+    ("empty", ""),
+    ("one key", "model: sonnet"),
+    ("a comment alone", "# Aider\n"),
+    ("CRLF", "# c\r\nmodel: x\r\n"),
+    ("a document's mark", "---\nmodel: x\n"),
+    ("a document's end", "---\nmodel: x\n...\n"),
+    ("two documents", "a: 1\n---\nb: 1\n"),
+    ("a list at its end", "read:\n  - a.md\n  - SHELL=/x"),
+    ("a list in lines", "set-env:\n  - A=1\n  # more\n  - \"B=2 # two\"\n\nauto-commits: false\n"),
+    ("a list in brackets", "set-env: [A=1, 'B=2'] # both\n"),
+    ("an empty list", "set-env: []\n"),
+    ("no list yet", "set-env:\nmodel: x\n"),
+    ("a null", "set-env: null\n"),
+    ("the key in quotes", "'set-env': [ A=1 ]\n"),
+    ("the key in a comment", "# set-env: [A=1]\nmodel: x\n"),
+    ("the key deeper", "x:\n  set-env: [A=1]\n"),
+    ("the key in a text of lines", "x: |\n  set-env:\n    - no\n"),
+    ("a text that keeps its end", "note: |+\n  text\n\n"),
+    ("brackets over lines", "read: [\n  a, # ]\n  'b]'\n]\n"),
+    ("a mapping in braces", "{model: x}\n"),
+    ("a text in quotes over lines", "text: \"one\n  two\"\nother: 'it''s'\n"),
+    ("a mark of the byte order", "\u{feff}größe: \"✓\"\n"),
+    ("empty lines at the end", "alias:\n  - \"fast:x\"\n\n\n"),
+    ("indented keys", "  a: b\n  c: d\n"),
+    ("a text of lines without an end", "model: x\nnote: >-\n  text"),
+    ("a list beside its key", "read:\n- a.md\n- b: c\n"),
+];
+
 /// Those that a person has to edit.
 pub(super) const REFUSED: &[&str] = &[
     "a byte order mark",
@@ -109,4 +139,15 @@ pub(super) const REFUSED: &[&str] = &[
     "a mark and a comment",
     "an inline table",
     "an empty inline table",
+    "a list in lines",
+    "a list in brackets",
+    "an empty list",
+    "no list yet",
+    "a null",
+    "the key in quotes",
+    "a document's end",
+    "two documents",
+    "a mapping in braces",
+    "indented keys",
+    "a text of lines without an end",
 ];
