@@ -2,8 +2,9 @@
 
 mod odd;
 
+use crate::dice::rounds;
 use rexec_host::text::settings::{
-    Setting, SettingChange, SettingEdit, SettingValue, SettingsFormat, Splice, applied, set, undo,
+    Setting, SettingChange, SettingEdit, SettingValue, SettingsFormat, Splice, applied, has, set, undo,
 };
 
 const SHELL: &str = "/srv/user/.local/share/rexec/shells/rexec-bash";
@@ -104,6 +105,41 @@ fn json_that_an_earlier_release_has_edited_is_taken_back_though_it_is_refused_no
         let back = undo(SettingsFormat::JsonWithComments, &after, &shell, &edit).unwrap();
         assert_eq!(back.as_deref(), Some(before), "{after}");
     }
+}
+
+#[test]
+fn files_in_disorder_are_refused_or_get_every_byte_back() {
+    const TOKENS: &[&str] = &[
+        "{", "}", "[", "]", "[[", ",", ":", "=", ".", "\"", "'", "\"\"\"", "'''", "\\", "//", "/*", "*/", "#", "\n",
+        "\r\n", " ", "\t", "env", "\"env\"", "S = 1\n", "set-env:", "- ", "---\n", "é", "{}",
+    ];
+    let kinds = [
+        (SettingsFormat::Json, odd::JSON, setting(&["env", "S"], "/s")),
+        (SettingsFormat::JsonWithComments, odd::JSON_WITH_COMMENTS, setting(&["env", "S"], "/s")),
+        (SettingsFormat::Toml, odd::TOML, setting(&["env", "S"], "/s")),
+        (SettingsFormat::Yaml, odd::YAML, setting(&["set-env"], "SHELL=/s")),
+    ];
+    let mut edited = 0;
+    rounds(4_000, |dice| {
+        let (format, files, setting) = &kinds[dice.below(kinds.len())];
+        let mut text = files[dice.below(files.len())].1.to_owned();
+        for _ in 0..dice.below(5) {
+            let boundary = |at: usize| (0..=at.min(text.len())).rfind(|&at| text.is_char_boundary(at)).unwrap_or(0);
+            let at = boundary(dice.below(text.len() + 1));
+            let to = boundary(at + dice.below(8));
+            text.replace_range(at..to, TOKENS[dice.below(TOKENS.len())]);
+        }
+        let Ok(SettingChange::Edit(edit)) = set(*format, &text, setting, false) else { return };
+        edited += 1;
+        let after = applied(&text, &edit.splices).expect("the splices are of this text");
+        assert_eq!(set(*format, &after, setting, true), Ok(SettingChange::Same), "{text}");
+        assert_eq!(undo(*format, &after, setting, &edit), Ok(Some(text.clone())), "{after}");
+        let bare = SettingEdit { splices: Vec::new(), ..edit };
+        if let Ok(Some(back)) = undo(*format, &after, setting, &bare) {
+            assert_eq!(has(*format, &back, setting), Ok(false), "{after}");
+        }
+    });
+    assert!(edited > 0, "some are edited");
 }
 
 /// What an agent writes that has read these settings and adds one.
@@ -361,6 +397,10 @@ fn what_cannot_be_understood_is_refused_with_its_line() {
         ("\n- a\n", 2),
         ("# c\n  a: b\n", 2),
         ("a\n", 1),
+        ("a::b\n", 1),
+        ("a: b\n# c\rd: e\n", 2),
+        ("a #: b\n", 1),
+        ("'a: b\n c: '\n", 1),
         ("a: |\n  b", 2),
     ] {
         assert_eq!(line(SettingsFormat::Yaml, text, &["set-env"]), at, "{text}");

@@ -5,6 +5,9 @@
 use super::block::{self, CLOSE, OPEN};
 use super::{Setting, SettingChange, SettingEdit, SettingValue, SettingsError, reverted_lines};
 
+/// What ends a line for YAML alone, and a mark that belongs before the first line.
+const ODD_BREAKS: [char; 5] = ['\r', '\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'];
+
 pub(super) fn set(text: &str, setting: &Setting) -> Result<SettingChange, SettingsError> {
     if holds(text, setting) {
         return Ok(SettingChange::Same);
@@ -21,7 +24,13 @@ pub(super) fn set(text: &str, setting: &Setting) -> Result<SettingChange, Settin
 /// The line that no block can follow, and why.
 fn obstacle(text: &str, key: &str) -> Option<(usize, String)> {
     let (mut has_mark, mut has_key) = (false, false);
-    for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate().filter(|(_, line)| is_content(line)) {
+    for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        if line.contains(ODD_BREAKS) {
+            return Some((at + 1, "a line breaks in the middle".to_owned()));
+        }
+        if !is_content(line) {
+            continue;
+        }
         let line = line.trim_end();
         if line == "---" && !has_mark && !has_key {
             has_mark = true;
@@ -38,11 +47,9 @@ fn obstacle(text: &str, key: &str) -> Option<(usize, String)> {
         }
         has_key = true;
     }
-    // The end of its last line would belong to a text that keeps such.
-    let is_open =
-        |line: &str| line.trim_end_matches(|c: char| c.is_ascii_digit() || "+-".contains(c)).ends_with(['|', '>']);
-    let is_kept = !text.ends_with('\n') && text.lines().last().is_some_and(|line| line.starts_with(' '));
-    (is_kept && text.lines().any(is_open)).then(|| (text.lines().count(), "the last line has no end".to_owned()))
+    // The end of its last line would belong to a text in lines.
+    let is_open = !text.ends_with('\n') && text.lines().last().is_some_and(|line| line.starts_with(' '));
+    (is_open && text.contains(['|', '>'])).then(|| (text.lines().count(), "the last line has no end".to_owned()))
 }
 
 /// Returns true if a line is neither empty nor a comment.
@@ -55,10 +62,11 @@ fn is_key(line: &str, key: &str) -> bool {
     rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
 }
 
-/// Returns true if a line begins with a key and a colon that are YAML without indentation.
+/// Returns true if a line begins with a plain key and its colon.
 fn begins_mapping(line: &str) -> bool {
-    !line.starts_with([' ', '\t', '{', '[', '-', '?', '&', '*', '!', '|', '>', '%', '@', '`'])
-        && line.split(':').skip(1).any(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+    let key = line.split(" #").next().unwrap_or_default();
+    !key.starts_with(|c: char| c.is_whitespace() || "{[-?&*!|>%@`\"'".contains(c))
+        && (key.ends_with(':') || key.contains(": ") || key.contains(":\t"))
 }
 
 /// Returns true if the text has the item of this setting.
