@@ -152,7 +152,7 @@ fn make(store: &InitStore, record: &mut InitRecord, changes: &[PlannedChange], s
     store.keep(record, shim)
 }
 
-/// What the file of an agent needs. `None` if it names another shell, which was said.
+/// Plans the change of an agent's file. `None` if the file names another shell, which was said.
 fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) -> Result<Option<PlannedChange>, Notice> {
     let file = SettingsFile::open(wanted.path.clone())?;
     let wrong = |error: SettingsError| refused(wanted, &error);
@@ -196,14 +196,14 @@ fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) ->
     Ok((!is_taken).then_some(PlannedChange { file, after, changed }))
 }
 
-/// Returns true if a value as it is written names a link to rexec's shell that is there, which the user has then set by hand.
+/// Returns true if a value as it is written names a link to rexec's shell that exists. The user has then set it by hand.
 fn is_working_link(written: &str) -> bool {
     let path = written.trim_matches(['"', '\'']);
     let is_env = path.ends_with("/rexec-env.sh");
     (is_env || names_shim(path.as_bytes())) && Path::new(path).exists()
 }
 
-/// What the record has of a file.
+/// The record's entry of a file.
 fn known(record: &InitRecord, agent: &str, path: &Path) -> Option<ChangedFile> {
     record.files.iter().find(|file| file.agent == agent && Path::new(&file.path) == path).cloned()
 }

@@ -35,7 +35,7 @@ pub struct ChangedFile {
     pub is_new: bool,
     /// The directories that were made for it, the innermost one first.
     pub directories: Vec<String>,
-    /// What was done, in its order. The block of a shell profile has no setting.
+    /// The edits, in their order. The block of a shell profile has no setting.
     pub edits: Vec<(Option<Setting>, SettingEdit)>,
 }
 

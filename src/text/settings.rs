@@ -3,7 +3,7 @@
 //! Invariants: an edit inserts text and touches nothing else, so comments, order, indentation and ends of lines stay. It
 //! counts only if the file is known to say the same with the setting as without it, but for the setting. [`undo`] restores
 //! the bytes that were there before; where somebody has written the file anew, it deletes the setting by its key, and
-//! counts by the same judgement. Every other text is refused, and a person gets the [`lines`] to paste.
+//! counts by the same judgement. Every other text is refused, and a person gets the [`lines()`] to paste.
 
 pub mod block;
 mod json;
@@ -15,7 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a file is written in.
+/// The language of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingsFormat {
@@ -53,7 +53,7 @@ pub struct Splice {
     pub added: String,
 }
 
-/// What an edit has done, which is all that [`undo`] needs.
+/// An edit that was made: all that [`undo`] needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingEdit {
     /// Each splice in the text that the ones before it have made.
@@ -64,7 +64,7 @@ pub struct SettingEdit {
     pub made: usize,
 }
 
-/// What there is to do for a setting.
+/// The change that a setting needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingChange {
     /// The file has it.
@@ -75,12 +75,12 @@ pub enum SettingChange {
     Edit(SettingEdit),
 }
 
-/// Why a text cannot be edited.
+/// The reason why a text cannot be edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there, as a clause.
+    /// The problem there, as a clause.
     pub problem: String,
 }
 
@@ -166,7 +166,7 @@ fn reverted_with(text: &str, edit: &SettingEdit, end: &str) -> Option<String> {
     edit.splices.iter().rev().try_fold(text.to_owned(), |text, splice| splice.revert(&text, end)).filter(|_| is_edit)
 }
 
-/// What makes the text have this setting. `force` replaces another value.
+/// Finds the edit that brings this setting into the text. `force` replaces another value.
 ///
 /// # Errors
 /// The text cannot be understood.

@@ -52,7 +52,7 @@ fn of_links(folder: &Path, shim: &Path) -> CheckResult {
     CheckResult::new(FindingState::Broken, "rexec init", found, "rexec init; to do without it, rexec uninit")
 }
 
-/// Whether a file has what was put into it.
+/// Looks whether a file still has its settings.
 fn of_file(file: &ChangedFile) -> CheckResult {
     let name = if file.agent.is_empty() { "profile" } else { &file.agent };
     let check = format!("{name}, init");

@@ -21,9 +21,9 @@ const SETTINGS_FILE_BYTES_MAX: u64 = 4 << 20;
 pub(super) struct SettingsFile {
     /// As the agent names it.
     pub(super) path: PathBuf,
-    /// Where the bytes are.
+    /// The file that a link leads to, or the file itself.
     target: PathBuf,
-    /// What it holds; `None` where there is no file.
+    /// Its text; `None` where there is no file.
     pub(super) text: Option<String>,
 }
 

@@ -18,9 +18,9 @@ use crate::text::diff;
 #[derive(Debug)]
 pub(super) struct PlannedChange {
     pub(super) file: SettingsFile,
-    /// What the file holds afterwards; `None` removes it.
+    /// The text afterwards; `None` removes the file.
     pub(super) after: Option<String>,
-    /// What the record has of the file afterwards.
+    /// The record's entry afterwards.
     pub(super) changed: ChangedFile,
 }
 
@@ -34,7 +34,7 @@ impl PlannedChange {
         let made = self.file.replace(self.after.as_deref())?;
         if self.after.is_none() {
             for directory in &self.changed.directories {
-                // One that holds something of somebody else's stays.
+                // A directory that contains files of others stays.
                 let _ = fs::remove_dir(directory);
             }
         }

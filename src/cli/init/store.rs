@@ -14,14 +14,14 @@ use crate::text::reason::reason;
 /// The record's name in the folder.
 const RECORD: &str = "init.json";
 
-/// Whether a setting names the links.
+/// The state of the links: a setting may still name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Links {
     Named,
     Unnamed,
 }
 
-/// Where things are.
+/// The places of the links and of the record.
 #[derive(Debug)]
 pub(in crate::cli) struct InitStore {
     /// The user's home folder.
@@ -82,7 +82,7 @@ impl InitStore {
             _ => {}
         }
         for directory in &record.directories {
-            // One that holds something of somebody else's stays.
+            // A directory that contains files of others stays.
             let _ = fs::remove_dir(directory);
         }
         Ok(())

@@ -8,7 +8,7 @@ pub(super) const OPEN: &str = "# >>> rexec init >>>";
 /// The line behind it.
 pub(super) const CLOSE: &str = "# <<< rexec init <<<";
 
-/// Where the block is, with its marks and the end of its last line.
+/// Finds the block, with its marks and the end of its last line.
 fn find(text: &str) -> Result<Option<std::ops::Range<usize>>, SettingsError> {
     let is_line = |at: usize, mark: &str| {
         line_start(text, at) == at && text[at + mark.len()..next_line(text, at)].trim().is_empty()

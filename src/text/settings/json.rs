@@ -111,7 +111,7 @@ pub(super) fn lines(settings: &[Setting]) -> String {
 
 /// How members are written.
 struct MemberLayout<'t> {
-    /// What a member's line begins with; `None` if all are on one line.
+    /// The blanks before a member; `None` if all members are on one line.
     indent: Option<String>,
     step: &'t str,
     colon: &'t str,
@@ -131,7 +131,7 @@ impl MemberLayout<'_> {
         format!("{key}{}{{{}}}", self.colon, self.inside(&inner, &inner.member(rest, value)))
     }
 
-    /// What stands between the braces of an object of this layout with one member of the inner one.
+    /// The text between the braces of an object of this layout with one member of the inner one.
     fn inside(&self, inner: &MemberLayout<'_>, member: &str) -> String {
         match (&self.indent, &inner.indent) {
             (Some(outer), Some(indent)) => format!("{0}{indent}{member}{0}{outer}", self.end),

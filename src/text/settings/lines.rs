@@ -8,12 +8,12 @@ pub(super) fn line_end(text: &str) -> &'static str {
     }
 }
 
-/// Where the line begins that this byte is in.
+/// The beginning of the line that this byte is in.
 pub(super) fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// Where the next line begins, or the text ends.
+/// The beginning of the next line, or the end of the text.
 pub(super) fn next_line(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |end| at + end + 1)
 }
@@ -25,7 +25,7 @@ pub(super) fn indentation(text: &str, at: usize) -> &str {
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// What goes before lines that are appended: the missing end of the last line, and an empty line.
+/// The text before lines that are appended: the missing end of the last line, and an empty line.
 pub(super) fn before_appended(text: &str) -> String {
     let end = line_end(text);
     if text.trim().is_empty() {

@@ -60,7 +60,7 @@ impl TomlOutline {
         self.pairs.iter().find(|pair| pair.keys == setting.keys)
     }
 
-    /// Why no pair can be put into the table of this setting, and where that is.
+    /// The place that keeps a pair out of the table of this setting, and the problem there.
     fn obstacle(&self, setting: &Setting) -> Option<(usize, String)> {
         let (keys, table) = (&setting.keys, setting.table());
         let pairs = self.pairs.iter().map(|pair| (pair.start, &pair.keys, keys.starts_with(&pair.keys)));
@@ -223,7 +223,7 @@ fn is_value(written: &str, value: &SettingValue) -> bool {
     }
 }
 
-/// What a string on one line says. Escapes that JSON does not have stay as they are.
+/// The text of a string on one line. Escapes that JSON does not have stay as they are.
 fn decoded(written: &str) -> String {
     let literal = written.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
     literal.map_or_else(|| serde_json::from_str(written).unwrap_or(written.to_owned()), str::to_owned)

@@ -5,7 +5,7 @@
 use super::block::{self, CLOSE, OPEN};
 use super::{Setting, SettingChange, SettingEdit, SettingValue, SettingsError, reverted_lines};
 
-/// What ends a line for YAML alone, and a mark that belongs before the first line.
+/// Ends of lines for YAML alone, and a mark that belongs before the first line.
 const ODD_BREAKS: [char; 5] = ['\r', '\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'];
 
 pub(super) fn set(text: &str, setting: &Setting) -> Result<SettingChange, SettingsError> {
