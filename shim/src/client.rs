@@ -277,8 +277,7 @@ impl Client {
             }
         }
         if agent != 0 {
-            self.lifeline.lose_agent();
-            self.abort();
+            self.on_agent_ended();
         }
         if parent != 0 {
             self.on_parent_ended();
@@ -322,6 +321,22 @@ impl Client {
     /// nothing is read from the host then.
     fn hears_by(&self) -> Option<Instant> {
         self.unheard.filter(|_| self.chunk.is_none()).map(|(by, _)| by)
+    }
+
+    fn on_agent_ended(&mut self) {
+        self.lifeline.lose_agent();
+        self.abort();
+    }
+
+    /// Counts an agent or a parent that is dying as dead, because it may be why a reader has left. Otherwise the command
+    /// would end by SIGPIPE first, in the usual way, and what it has started would live on.
+    fn look_for_ends(&mut self) {
+        if self.lifeline.is_agent_dying() {
+            self.on_agent_ended();
+        }
+        if self.lifeline.is_parent_dying() {
+            self.on_parent_ended();
+        }
     }
 
     /// With a signal for its parent's death the caller has asked for the command's end in any case.

@@ -41,11 +41,9 @@ enum Agent {
     #[default]
     Unknown,
     /// It is looked for at this time.
-    Sought {
-        clues: AgentClues,
-        at: Instant,
-    },
-    Watched(OwnedFd),
+    Sought { clues: AgentClues, at: Instant },
+    /// Its descriptor tells its end, until which its number is no other process's.
+    Watched(Pid, OwnedFd),
 }
 
 /// The processes whose ends count.
@@ -85,7 +83,7 @@ impl Lifeline {
     pub(crate) fn looks_at(&self) -> Option<Instant> {
         match self.agent {
             Agent::Sought { at, .. } => Some(at),
-            Agent::Unknown | Agent::Watched(_) => None,
+            Agent::Unknown | Agent::Watched(..) => None,
         }
     }
 
@@ -100,7 +98,7 @@ impl Lifeline {
     /// The poll(2) entries of the agent and of the parent.
     pub(crate) fn watch(&self) -> [libc::pollfd; 2] {
         let agent = match &self.agent {
-            Agent::Watched(watch) => Some(watch),
+            Agent::Watched(_, watch) => Some(watch),
             Agent::Unknown | Agent::Sought { .. } => None,
         };
         let ends = [agent, self.parent.as_ref().map(|(_, watch)| watch)];
@@ -112,6 +110,16 @@ impl Lifeline {
         self.parent.as_ref().map(|(pid, _)| *pid)
     }
 
+    /// Returns true if the agent is known and about to end. It closes its files before its descriptor tells its end.
+    pub(crate) fn is_agent_dying(&self) -> bool {
+        matches!(self.agent, Agent::Watched(pid, _) if sys::is_dying(pid))
+    }
+
+    /// Returns true if the watched parent has just died, or is about to.
+    pub(crate) fn is_parent_dying(&self) -> bool {
+        self.parent().is_some_and(|parent| sys::parent() != parent || sys::is_dying(parent))
+    }
+
     /// The agent has ended.
     pub(crate) fn lose_agent(&mut self) {
         self.agent = Agent::Unknown;
@@ -121,7 +129,7 @@ impl Lifeline {
     pub(crate) fn lose_parent(&mut self) {
         self.parent = None;
         self.look();
-        self.is_left = !matches!(self.agent, Agent::Watched(_));
+        self.is_left = !matches!(self.agent, Agent::Watched(..));
     }
 
     /// Whether the command ends once nobody reads what it writes.
@@ -144,9 +152,9 @@ impl Agent {
             let own = inside::own_stat().filter(|own| own.pid == sys::own_pid())?;
             let agent = clues.agent_above(own, stat_of, was_started_with)?;
             let watch = sys::process_descriptor(agent.pid).ok()?;
-            stat_of(agent.pid).filter(|now| now.start == agent.start).map(|_| watch)
+            stat_of(agent.pid).filter(|now| now.start == agent.start).map(|_| Self::Watched(agent.pid, watch))
         };
-        watch().map_or(Self::Unknown, Self::Watched)
+        watch().unwrap_or(Self::Unknown)
     }
 }
 

@@ -156,6 +156,7 @@ impl Client {
         let output = &mut self.outputs[index(stream)];
         if !output.is_closed() {
             output.close();
+            self.look_for_ends();
             FromShim::Closed(stream).encode(&mut self.outgoing);
         }
         self.abort_if_left();

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use rexec_sh::protocol::process::{Exit, Pid, Signal};
+use rexec_sh::protocol::process::{Exit, Signal};
 use rexec_sh::protocol::wire::{FromShim, TerminalModes};
 
 use super::{ABORTED, Client, ClientEnd, DEATH_PATIENCE, ENDING, SIGNAL_PATIENCE};
@@ -143,8 +143,7 @@ impl Client {
     pub(super) fn release_signal(&mut self) {
         // Without one no clock is read, which few calls need.
         let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= Instant::now()) else { return };
-        let is_dying = |parent: Pid| sys::parent() != parent || sys::is_dying(parent);
-        if self.lifeline.parent().is_some_and(is_dying) {
+        if self.lifeline.is_parent_dying() {
             self.held_signal = Some((Instant::now() + DEATH_PATIENCE, signal));
         } else {
             self.pass_on(signal);
