@@ -84,10 +84,12 @@ impl Orphans {
         is_child(self.session)
     }
 
-    /// Looks for the orphans that live. With `takes_strays`, children of the host that belong to nothing else count as
-    /// orphans, because nothing identifies a process in a session of its own when its guard has just died.
-    pub fn look(&mut self, others: &Others<'_>, takes_strays: bool) -> Found {
+    /// Looks for the orphans that live. If `takes_strays` returns true, children of the host that belong to nothing else
+    /// count as orphans, because nothing identifies a process in a session of its own when its guard has just died. It is
+    /// called once the host's children are known: a guard that is alive then has none among them.
+    pub fn look(&mut self, others: &Others<'_>, takes_strays: impl FnOnce() -> bool) -> Found {
         let before = tree::children(process::pid());
+        let takes_strays = takes_strays();
         let children = before.iter().copied().filter_map(tree::process);
         let is_ours = |child: &Process| {
             let is_helper = others.known.contains(&child.pid) || others.known.contains(&child.session);
@@ -167,7 +169,7 @@ mod tests {
         let pid = Pid::new(child.id().cast_signed());
         let kin = Kin::now();
         let others = Others { kin: &kin, known: BTreeSet::new(), orphans: Vec::new(), left: BTreeSet::new() };
-        let seen = |mut orphans: Orphans, takes_strays| match orphans.look(&others, takes_strays) {
+        let seen = |mut orphans: Orphans, takes_strays| match orphans.look(&others, || takes_strays) {
             Found::Living(living) => living.into_iter().filter(|process| process.pid == pid).collect(),
             Found::Unsure | Found::Nothing => Vec::new(),
         };
@@ -179,5 +181,24 @@ mod tests {
         assert!(child.try_wait().unwrap().is_none(), "another process of that number is not signalled");
         kill(&it);
         child.wait().unwrap();
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
+    fn a_child_that_comes_after_the_question_about_strays_is_no_orphan() {
+        // Other tests of this process have children as well.
+        let others = Others { kin: &Kin::now(), known: BTreeSet::new(), orphans: Vec::new(), left: BTreeSet::new() };
+        let mut stray = None;
+        let found = Orphans::of(Pid::new(i32::MAX), &[]).look(&others, || {
+            let mut program = std::process::Command::new("setsid");
+            stray = Some(program.args(["sleep", "100"]).spawn().unwrap());
+            true
+        });
+        let mut stray = stray.unwrap();
+        let pid = Pid::new(stray.id().cast_signed());
+        let is_taken = matches!(found, Found::Living(living) if living.iter().any(|process| process.pid == pid));
+        stray.kill().unwrap();
+        stray.wait().unwrap();
+        assert!(!is_taken);
     }
 }

@@ -148,7 +148,7 @@ impl Runs {
         }
         let is_first = std::mem::take(&mut hunt.is_first_look);
         // A process that belongs to no known run is more likely one of a run whose guard died while its shell ran.
-        let takes_strays = hunt.kills_until.is_some() || (is_first && !self.are_others_hunted());
+        let takes_strays = || hunt.kills_until.is_some() || (is_first && !self.are_others_hunted());
         hunt.living = match hunt.orphans.look(&self.others(job, helpers), takes_strays) {
             Found::Living(living) => living,
             Found::Unsure if hunt.kills_until.is_none_or(|until| turn.now < until) => {
