@@ -107,9 +107,9 @@ impl<'a> Caller<'a> {
             calling.warden.signal(Signal::SIGKILL);
         }
         let Some(outcome) = self.finish(&errand, &tag, &mut calling) else { return };
-        let is_lost = if is_guard { is_hit && is_lost(&outcome) } else { outcome.ended == SHIM_KILLED };
+        let is_lost = if is_guard { is_hit && is_lost(&errand, &outcome) } else { outcome.ended == SHIM_KILLED };
         // What it leaves in the background lives on if its shell had ended.
-        self.expect_gone(&tag, &errand, LEFT_OVER);
+        self.expect_gone(&tag, &errand, attack, LEFT_OVER);
         if is_lost {
             self.chaos.count(attack);
         } else {
@@ -140,14 +140,14 @@ impl<'a> Caller<'a> {
         if let Some(outcome) = self.finish(&errand, &tag, &mut calling) {
             let is_right = match attack {
                 Attack::Shim | Attack::Agent => outcome.ended == SHIM_KILLED,
-                Attack::Guard => is_lost(&outcome),
+                Attack::Guard => is_lost(&errand, &outcome),
                 // By TERM, or by KILL after its grace.
                 Attack::Person => matches!(outcome.ended, Ended::Signal(15 | 9)),
             };
             self.chaos.fault_unless(is_right, || format!("{tag}, {attack:?} killed: {errand:?} ended {outcome:?}"));
             self.chaos.count(attack);
         }
-        self.expect_gone(&tag, &errand, GONE);
+        self.expect_gone(&tag, &errand, attack, GONE);
         self.chaos.fault_unless(calling.warden.is_empty_within(GONE), || {
             format!("{tag}, {attack:?} killed, leaves beside the host {:#?}", calling.warden.tree())
         });
@@ -192,7 +192,10 @@ impl<'a> Caller<'a> {
         let code = outcome.code();
         let seen = errand.seen(outcome, home, !is_hit);
         match errand.fault(&seen, home, !is_hit) {
-            Some(fault) => self.chaos.fault(&format!("{tag} {errand:?}\n   {fault}")),
+            Some(fault) => {
+                let attack = if is_hit { "attacked" } else { "let be" };
+                self.chaos.fault(&format!("{tag}, {attack}: {errand:?}\n   {fault}"));
+            }
             None => self.chaos.expect_in_journal(tag, code),
         }
     }
@@ -230,17 +233,17 @@ impl<'a> Caller<'a> {
         self.chaos.fault_unless(is_ended, || format!("rexec kill {number:?} of {tag} said {text}; the list: {list}"));
     }
 
-    fn expect_gone(&self, tag: &str, errand: &Errand, within: Duration) {
+    fn expect_gone(&self, tag: &str, errand: &Errand, attack: Attack, within: Duration) {
         let left = || procs::descendants(self.chaos.host).into_iter().filter(|process| is_tagged(process, tag));
         if !waiting::until_true(within, || left().next().is_none()) {
-            self.chaos.fault(&format!("{tag} {errand:?} leaves {:#?}", left().collect::<Vec<_>>()));
+            self.chaos.fault(&format!("{tag}, {attack:?} killed: {errand:?} leaves {:#?}", left().collect::<Vec<_>>()));
         }
     }
 }
 
 /// Whether this is what a caller gets whose guard was killed.
-fn is_lost(outcome: &Outcome) -> bool {
-    let is_told = outcome.err().contains("rexec: ") || outcome.out().contains("rexec: ");
+fn is_lost(errand: &Errand, outcome: &Outcome) -> bool {
+    let is_told = errand.lets_go() || outcome.err().contains("rexec: ") || outcome.out().contains("rexec: ");
     outcome.ended == Ended::Code(UNKNOWN) && is_told
 }
 

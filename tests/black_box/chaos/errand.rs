@@ -73,6 +73,9 @@ const LEAVERS: &[&str] = &[
     "{ sleep 0.1; echo late > later; } >/dev/null 2>&1 & disown; echo left",
 ];
 
+/// A command that closes its caller's pipes long before it ends.
+const LETTING_GO: &str = "exec >log 2>&1; echo start; sleep 0.05; echo done; exit 6";
+
 /// Commands that always do the same.
 const STEADY: &[&str] = &[
     "true",
@@ -83,7 +86,7 @@ const STEADY: &[&str] = &[
     "mkdir -p a/b; cd a/b; pwd; echo deep > file; cd ..; cat b/file; cd /; pwd",
     "for i in 1 2 3; do echo $i > f$i; done; chmod 600 f1; ln f1 f4; rm f2; ls f1 f3 f4 | cat",
     "umask 027; echo x > made; mkdir -m 700 dir; echo y > dir/made; umask",
-    "exec >log 2>&1; echo start; sleep 0.05; echo done; exit 6",
+    LETTING_GO,
     "printf '\\377\\376\\200abc\\n\\303\\251\\n'; printf '\\377\\n' >&2",
     "printf '\\033[31mred\\033[0m\\n10%%\\r20%%\\r\\n\\033]0;title\\007end\\n'",
     "yes | head -n 2000 | sort -u; echo ${PIPESTATUS[*]}",
@@ -198,6 +201,11 @@ impl Errand {
         let call = Call { input: self.input, output: self.output, ..Call::bash(&self.script, home.path()) };
         let call = self.mode.entries().into_iter().fold(call, |call, entry| call.env(entry));
         call.env("CHAOS=yes").env(&format!("REXEC_WHOAMI={tag}")).env(&format!("TAG={tag}"))
+    }
+
+    /// Whether its caller can be told nothing any more while it still runs.
+    pub(crate) fn lets_go(&self) -> bool {
+        self.script == LETTING_GO
     }
 
     /// Waits for what the errand leaves in the background, if it is to come, and takes the files.
