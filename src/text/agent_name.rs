@@ -9,7 +9,7 @@ use super::name::name_of;
 /// The most columns of a name, without session and role.
 const NAME_COLUMNS: usize = 16;
 
-/// What a caller is called that is no known agent and has no name.
+/// The name of a caller that is no known agent and gave no name.
 pub const UNNAMED: &str = "shell";
 
 /// The short name of a known agent; empty for any other name.
@@ -38,7 +38,7 @@ pub fn short_name(whoami: &str) -> &'static str {
     SHORT.iter().find(|(known, _)| *known == whoami).map_or("", |(_, short)| short)
 }
 
-/// The name of the session `number`, from 1, of a caller that is called `whoami`. `role` is empty for the agent itself.
+/// The name of session `number` (from 1) of the caller `whoami`. `role` is empty for the agent itself.
 #[must_use]
 pub fn agent_name(whoami: &str, number: u32, role: &str) -> String {
     let mut name = match short_name(whoami) {
@@ -55,31 +55,31 @@ pub fn agent_name(whoami: &str, number: u32, role: &str) -> String {
     name
 }
 
-/// How many agents these callers are: all sessions of an agent are one, and a caller without a name is none.
+/// The number of agents among these callers: all sessions of an agent are one, and a caller without a name is none.
 #[must_use]
 pub fn count_agents<'a>(callers: impl Iterator<Item = &'a str>) -> usize {
     callers.filter(|whoami| is_agent(whoami)).map(|whoami| agent_name(whoami, 1, "")).collect::<BTreeSet<_>>().len()
 }
 
-/// Whether a caller of this name is an agent. One without a name is a shell or a script.
+/// Returns true if a caller of this name is an agent. One without a name is a shell or a script.
 #[must_use]
 pub fn is_agent(whoami: &str) -> bool {
     whoami != UNNAMED
 }
 
-/// Whether a person means this caller by `wanted`: its whole name or the first word of it, its short name, or what
-/// [`agent_name`] returns, in any case of letters.
+/// Returns true if a person means this caller by `wanted`: its whole name or the first word of it, its short name, or
+/// what [`agent_name`] returns, in any case of letters.
 #[must_use]
 pub fn is_meant(wanted: &str, whoami: &str, number: u32, role: &str) -> bool {
     let first = whoami.split(' ').next().unwrap_or_default();
-    // A name that is not known has no short form, and nobody means it by nothing.
+    // An unknown name has no short form, and an empty word means nobody.
     let is_one = [whoami, first, short_name(whoami)].iter().any(|name| name.eq_ignore_ascii_case(wanted))
         || agent_name(whoami, number, role).eq_ignore_ascii_case(wanted)
         || agent_name(whoami, number, "").eq_ignore_ascii_case(wanted);
     is_one && !wanted.is_empty()
 }
 
-/// Whether `wanted` may mean a caller of this name, whatever its session and role are.
+/// Returns true if `wanted` may mean a caller of this name, in any session and role.
 #[must_use]
 pub fn may_be_meant(wanted: &str, whoami: &str) -> bool {
     let name = wanted.split_once(['~', '/']).map_or(wanted, |(name, _)| name);

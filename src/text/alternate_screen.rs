@@ -1,11 +1,11 @@
-//! Whether a program draws on the alternate screen, as full-screen programs do.
+//! Tells when a program draws on the alternate screen, as full-screen programs do.
 
 use memchr::{memmem, memrchr};
 
 /// The normal screen, with the cursor where it is (xterm): for a terminal that a program may have left in the alternate one.
 pub const NORMAL_SCREEN: &[u8] = b"\x1b[?1047l";
 
-/// What switches to the alternate screen, and back.
+/// The sequences that switch to the alternate screen (`true`), and back.
 const SWITCHES: [(&[u8], bool); 6] = [
     (b"\x1b[?1049h", true),
     (b"\x1b[?1047h", true),
@@ -14,7 +14,7 @@ const SWITCHES: [(&[u8], bool); 6] = [
     (b"\x1b[?1047l", false),
     (b"\x1b[?47l", false),
 ];
-/// How all of them begin. Colours begin otherwise, so that hardly anything is compared with the switches.
+/// The common beginning of all of them. Colours begin otherwise, so hardly anything is compared with the switches.
 const BEGINNING: &[u8] = b"\x1b[?";
 /// The most bytes of a switch that an earlier piece can end with.
 const OPEN_BYTES_MAX: usize = b"\x1b[?1049".len();
@@ -23,12 +23,11 @@ const OPEN_BYTES_MAX: usize = b"\x1b[?1049".len();
 #[derive(Debug, Default)]
 pub struct AlternateScreen {
     is_on: bool,
-    /// The beginning of a switch.
+    /// The beginning of a switch at the end of the last piece.
     open: Vec<u8>,
 }
 
 impl AlternateScreen {
-    /// Takes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         if !self.open.is_empty() {
             let mut joined = std::mem::take(&mut self.open);
@@ -50,14 +49,13 @@ impl AlternateScreen {
         }
     }
 
-    /// Whether the program is there.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.is_on
     }
 }
 
-/// The beginning of a switch with which the bytes end.
+/// The beginning of a switch at the end of the bytes.
 fn open_switch(bytes: &[u8]) -> &[u8] {
     let last = &bytes[bytes.len().saturating_sub(OPEN_BYTES_MAX)..];
     let open = memrchr(b'\x1b', last).map_or(&[][..], |at| &last[at..]);

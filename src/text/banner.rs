@@ -16,20 +16,15 @@ use crate::limits;
 /// The most columns of a directory or an error.
 const NAME_COLUMNS: usize = 1024;
 
-/// A command as its banner shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Banner<'a> {
     /// The time when it began, as in RFC 3339.
     pub time: &'a str,
-    /// The command's number.
     pub seq: u64,
-    /// The caller's name.
     pub whoami: &'a str,
-    /// The working directory.
     pub dir: &'a str,
-    /// The command.
     pub command: &'a str,
-    /// Whether an agent's wrapper was left out of the command.
+    /// True if an agent's wrapper was left out of the command.
     pub is_unwrapped: bool,
 }
 
@@ -104,8 +99,7 @@ pub fn left_line<'a>(count: u32, named: impl IntoIterator<Item = (&'a str, i32)>
     Some(line)
 }
 
-/// A directory on a line. Blanks and characters that could end it have a backslash before them, as
-/// a shell reads them.
+/// A directory on a line. A backslash stands before blanks and characters that could end it, as a shell reads them.
 pub fn escape_dir(dir: &str) -> String {
     let mut escaped = String::with_capacity(dir.len());
     for c in dir.chars() {
@@ -117,7 +111,7 @@ pub fn escape_dir(dir: &str) -> String {
     escape_ends(&escaped, NAME_COLUMNS)
 }
 
-/// A time without the milliseconds of the journal, which a reader does not need.
+/// A time without the journal's milliseconds.
 fn whole_seconds(time: &str) -> String {
     match time.split_once('.') {
         Some((seconds, fraction)) => format!("{seconds}{}", fraction.trim_start_matches(|c: char| c.is_ascii_digit())),

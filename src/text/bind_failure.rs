@@ -2,9 +2,9 @@
 //! bind(2)), and on which port that may have been.
 //!
 //! Programs say it in words of their own, and some do not name the port, so every number near those words is a
-//! candidate, and so is every number in the command. Which of them is held is for the caller to find out.
+//! candidate, and so is every number in the command. The caller finds out which of them is held.
 //!
-//! Invariant: what is kept of the output is bounded, and of a flood only a small part is searched.
+//! Invariant: the kept output is bounded, and only a small part of a flood is searched.
 
 use memchr::memmem;
 
@@ -12,30 +12,29 @@ use super::escape::escape_line;
 use super::name::name_of;
 use crate::limits;
 
-/// What the words have in common: `Address already in use`, `Port 3000 is in use`, `Connection in use`.
+/// The common part of all messages: `Address already in use`, `Port 3000 is in use`, `Connection in use`.
 const WORDS: &[u8] = b" in use";
 /// The name of the error, where a program does not translate it.
 const NAME: &[u8] = b"EADDRINUSE";
-/// How much is kept before the words, and behind them, bytes each. Node.js names the port again in the ten lines below.
+/// Bytes kept before the words, and after them. Node.js names the port again in the ten lines below.
 const NEAR_BYTES: usize = 1_024;
-/// How much of the end of what came at once is searched, bytes.
+/// Bytes searched at the end of a piece of output.
 const SEARCHED_BYTES: usize = 16 << 10;
 /// The width of a program's name, columns. The kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;
-/// Candidates that are looked up.
 const CANDIDATES_MAX: usize = 16;
 
-/// What the output of one command has said about addresses that are in use.
+/// The messages about addresses in use in the output of one command.
 #[derive(Debug, Default)]
 pub struct BindFailure {
-    /// The output around the words that came last; empty if there were none.
+    /// The output around the last such words; empty if there were none.
     near: Vec<u8>,
-    /// How many bytes of output are still near those words.
+    /// Bytes of output to come that are still near those words.
     following: usize,
 }
 
 impl BindFailure {
-    /// The command wrote this.
+    /// Takes the command's next output.
     pub fn push(&mut self, bytes: &[u8]) {
         // A program that writes more than this at once behind those words has not failed by them.
         let from = bytes.len().saturating_sub(SEARCHED_BYTES);
@@ -53,7 +52,7 @@ impl BindFailure {
         }
     }
 
-    /// The ports that it may have been about, those in the output first. None if nothing was in use.
+    /// The ports that the message may be about, those in the output first. None if no address was in use.
     #[must_use]
     pub fn candidates(&self, command: &[u8]) -> Vec<u16> {
         let mut found: Vec<u16> = Vec::new();
@@ -69,8 +68,8 @@ impl BindFailure {
     }
 }
 
-/// `port 3000 is held by #7 Claude Code (node, process 4711)`, for the human and for the caller. Neither name can end the
-/// line.
+/// `port 3000 is held by #7 Claude Code (node, process 4711)`, for the human and for the caller. Neither name can end
+/// the line.
 #[must_use]
 pub fn holder_line(port: u16, run: u64, whoami: &str, (program, pid): &(String, i32)) -> String {
     let whoami = name_of(whoami, limits::WHOAMI_COLUMNS);

@@ -26,7 +26,7 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-/// The note at the end of a line of which this many bytes are not shown.
+/// The note at the end of a line that leaves out this many bytes.
 #[must_use]
 pub fn left_out(bytes: u64) -> String {
     format!(" ⋯ +{} bytes", grouped(bytes))

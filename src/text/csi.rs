@@ -41,17 +41,17 @@ impl<'a> Csi<'a> {
     }
 }
 
-/// The private modes of programs that draw: cursor keys, reverse video, origin, wrapping, the cursor's look, the alternate
-/// screen, the saved cursor, left and right margins, and output in one go.
+/// The private modes that drawing programs use: cursor keys, reverse video, origin, wrapping, the cursor's look, the
+/// alternate screen, the saved cursor, left and right margins, and output in one go.
 pub(crate) const DRAWING_MODES: [u16; 13] = [1, 5, 6, 7, 12, 25, 45, 47, 69, 1047, 1048, 1049, 2026];
 
-/// Whether a control character moves the cursor or changes the character set, and does nothing else: BS, VT, FF, CR, SO and
-/// SI. The bell would ring, and ENQ is a question.
+/// Returns true if a control character only moves the cursor or changes the character set: BS, VT, FF, CR, SO and SI.
+/// The bell would ring, and ENQ is a question.
 pub(crate) fn draws(control: u8) -> bool {
     matches!(control, 0x08 | 0x0b..=0x0f)
 }
 
-/// Whether an escape sequence that is no control sequence draws: the cursor, tabs, character sets, the alignment pattern.
+/// Returns true if an escape sequence (not CSI) draws: the cursor, tabs, character sets, the alignment pattern.
 pub(crate) fn escape_draws(intermediates: &[u8], last: u8) -> bool {
     match intermediates {
         [] => matches!(last, b'7' | b'8' | b'=' | b'>' | b'D' | b'E' | b'H' | b'M'),
@@ -60,7 +60,6 @@ pub(crate) fn escape_draws(intermediates: &[u8], last: u8) -> bool {
     }
 }
 
-/// Appends a control sequence.
 pub(crate) fn put(body: &[u8], last: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\x1b[");
     out.extend_from_slice(body);

@@ -1,5 +1,5 @@
-//! Which lines two texts do not share: Myers' algorithm in linear space ("An O(ND) Difference Algorithm and Its
-//! Variations", 1986), and what varies between two runs of the same command.
+//! Finds the lines that two texts do not share: Myers' algorithm in linear space ("An O(ND) Difference Algorithm and
+//! Its Variations", 1986), and the parts that vary between two runs of the same command.
 //!
 //! Invariants: applied to the first text, the changes make the second one; time and memory are bounded. Where the texts
 //! have hardly anything in common, a smaller set of changes may exist.
@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Lines that may have been removed and added before a region counts as replaced as a whole. Time grows with the square.
+/// The limit on removed and added lines; beyond it a region counts as replaced as a whole. Time grows with the square.
 const CHANGES_MAX: usize = 2_000;
 
-/// What happened to lines between two texts.
+/// The lines that differ between two texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineChanges {
-    /// For each line of the first text, whether the second one lacks it.
+    /// True for each line of the first text that the second one lacks.
     pub removed: Vec<bool>,
-    /// For each line of the second text, whether the first one lacks it.
+    /// True for each line of the second text that the first one lacks.
     pub added: Vec<bool>,
 }
 
@@ -30,7 +30,7 @@ pub fn compare<T: Ord>(first: &[T], second: &[T]) -> LineChanges {
     let a: Vec<usize> = first.iter().map(&mut number).collect();
     let b: Vec<usize> = second.iter().map(&mut number).collect();
     let mut changes = LineChanges { removed: vec![false; a.len()], added: vec![false; b.len()] };
-    // Regions that are still to be compared. Each is smaller than the one that it is a part of.
+    // Regions still to be compared. Each is smaller than the one that contains it.
     let mut regions = vec![(0..a.len(), 0..b.len())];
     while let Some((of_a, of_b)) = regions.pop() {
         let (of_a, of_b) = without_ends(&a, &b, of_a, of_b);
@@ -84,7 +84,7 @@ impl Reach {
         self.places[(diagonal + self.offset).cast_unsigned()] = place;
     }
 
-    /// Where the best path with `changes` changes begins its run of equal lines on a diagonal.
+    /// The start of the run of equal lines of the best path with `changes` changes on a diagonal.
     fn begin(&self, diagonal: isize, changes: isize) -> usize {
         let is_below = diagonal == -changes || (diagonal != changes && self.at(diagonal - 1) < self.at(diagonal + 1));
         if is_below { self.at(diagonal + 1) } else { self.at(diagonal - 1) + 1 }
@@ -126,19 +126,19 @@ fn middle(a: &[usize], b: &[usize]) -> Option<(usize, usize)> {
     None
 }
 
-/// How many lines two texts both begin with.
+/// The number of lines that both texts begin with.
 fn equal(a: Option<&[usize]>, b: Option<&[usize]>) -> usize {
     let (a, b) = (a.unwrap_or_default(), b.unwrap_or_default());
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// How many lines two texts both end with.
+/// The number of lines that both texts end with.
 fn equal_at_end(a: Option<&[usize]>, b: Option<&[usize]>) -> usize {
     let (a, b) = (a.unwrap_or_default(), b.unwrap_or_default());
     a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count()
 }
 
-/// The line with placeholders for what varies from run to run: times, durations, and ids in hexadecimal.
+/// The line with placeholders for the parts that vary from run to run: times, durations, and ids in hexadecimal.
 #[must_use]
 pub fn normalized(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
@@ -161,14 +161,14 @@ pub fn normalized(line: &str) -> String {
     text
 }
 
-/// The length of what may be a number, a time or an id at the beginning of a text.
+/// The length of a possible number, time or id at the beginning of a text.
 fn word_end(text: &str) -> usize {
     let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '.' | ':' | '-' | '+' | '_');
     let end = text.find(|c| !goes_on(c)).unwrap_or(text.len());
     text[..end].trim_end_matches(['.', ':', '-', '+']).len()
 }
 
-/// What stands for a word that varies, and how many bytes behind the word belong to it.
+/// The placeholder for a word that varies, and the number of bytes after the word that belong to it.
 fn placeholder(word: &str, rest: &str) -> Option<(&'static str, usize)> {
     if word.is_empty() {
         return None;

@@ -1,29 +1,29 @@
 //! Finds the output that shows a secret while somebody types it, so that the journal need not keep it.
 //!
-//! A terminal shows each key where it comes, or its program draws the line anew at each key. Others may write between, and
-//! end lines. So everything counts that is written from the first key to the line end behind the last one that shows the
-//! rest of the line. What stands behind that and is the whole line again counts, too: a program may show it once more.
+//! A terminal shows each key where it comes, or its program draws the line anew at each key. Others may write between,
+//! and end lines. So all output counts, from the first key to the line end after the last one that shows the rest of
+//! the line. A later copy of the whole line counts, too: a program may show it once more.
 //!
-//! Invariants: pure, the time is told; the line is in memory only, and only for a moment behind its end; bytes are only
-//! marked, never changed.
+//! Invariants: pure, the caller passes the time; the line is in memory only, and only for a moment after its end; bytes
+//! are only marked, never changed.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use memchr::memmem;
 
-/// What stands for a secret that was typed, where it is not kept.
+/// The text that replaces a typed secret where it is not kept.
 pub const TYPED: &str = "⟨typed⟩";
-/// How long a line may be shown behind its end. Mostly the line has ended on the screen long before.
+/// The time after its end in which a line may be shown. Mostly the line has ended on the screen long before.
 const SHOWN_LATE: Duration = Duration::from_secs(2);
 /// A terminal takes no longer line.
 const LINE_BYTES_MAX: usize = 4 << 10;
-/// The beginning of a written line in which a part of the typed one is looked for.
+/// The beginning of a written line that is searched for a part of the typed one.
 const HEAD_BYTES: usize = 256;
-/// A shorter line is not looked for behind its end: it may be a part of many words.
+/// A shorter line is not searched for after its end: it may be a part of many words.
 const AGAIN_BYTES_MIN: usize = 4;
 
-/// What shows the keys.
+/// The writer that shows the keys.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum ShownBy {
     #[default]
@@ -40,16 +40,16 @@ enum LineState {
     Open,
     /// The last key was typed. The line is shown until it ends there, or until this time.
     Typed(Instant),
-    /// It has ended there. It may be shown once more until this time.
+    /// The line has ended there. It may be shown once more until this time.
     Shown(Instant),
 }
 
 /// The secret line that somebody types for a command.
 #[derive(Debug, Default)]
 pub struct SecretLine {
-    /// What was typed, without what was erased.
+    /// The typed text, without erased characters.
     text: Vec<u8>,
-    /// What a terminal writes for the same keys.
+    /// The bytes that a terminal writes for the same keys.
     echo: Vec<u8>,
     state: LineState,
     shown_by: ShownBy,
@@ -63,7 +63,7 @@ struct Written {
     head: Vec<u8>,
     /// Its last ones, as many as a terminal takes.
     tail: Vec<u8>,
-    /// The first bytes of the typed line that have been shown at least, one part behind the other.
+    /// The number of first bytes of the typed line that have been shown at least, one part after the other.
     shown: usize,
 }
 
@@ -77,9 +77,10 @@ impl Written {
         }
     }
 
-    /// The line has ended. Returns true if all of `echo` has been shown by that.
+    /// Ends the line. Returns true if it completes the showing of `echo`.
     ///
-    /// Who breaks into it writes whole lines, so a further part of it begins a line, and the last part ends one.
+    /// A writer that breaks into it writes whole lines, so a further part of it begins a line, and the last part ends
+    /// one.
     fn ends(&mut self, echo: &[u8]) -> bool {
         let tail = self.tail.strip_suffix(b"\r").unwrap_or(&self.tail);
         let last = common(tail.iter().rev(), echo.iter().rev());
@@ -90,20 +91,20 @@ impl Written {
         is_last || self.shown == echo.len()
     }
 
-    /// The first bytes of `echo` that have been shown, with what this line begins with.
+    /// The number of first bytes of `echo` shown by now, with the beginning of this line.
     fn begun(&self, echo: &[u8]) -> usize {
         let ends = (0..=self.shown.min(echo.len())).map(|from| from + common(self.head.iter(), echo[from..].iter()));
         ends.max().unwrap_or(0)
     }
 }
 
-/// Counts the first bytes that both have.
+/// The length of the common beginning.
 fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
 impl SecretLine {
-    /// Somebody typed these keys of a secret. `is_end` says that the last of them ends the line.
+    /// Takes keys of a secret. `is_end`: the last of them ends the line.
     pub fn typed(&mut self, keys: &[u8], is_end: bool, shown_by: ShownBy, now: Instant) {
         if self.state != LineState::Open {
             *self = Self::default();
@@ -114,20 +115,20 @@ impl SecretLine {
         self.state = if is_end { LineState::Typed(now + SHOWN_LATE) } else { LineState::Open };
     }
 
-    /// Whoever typed has left.
+    /// Ends the line, because the typist has left.
     pub fn person_left(&mut self, now: Instant) {
         if self.state == LineState::Open {
             self.state = LineState::Typed(now + SHOWN_LATE);
         }
     }
 
-    /// Whether what is not written to the terminal may show the line, too.
+    /// Returns true if output to other places than the terminal may show the line, too.
     #[must_use]
     pub fn is_shown_elsewhere(&self) -> bool {
         self.shown_by == ShownBy::Program
     }
 
-    /// The parts of this output that show the line, in order.
+    /// Finds the parts of this output that show the line, in order.
     pub fn find(&mut self, output: &[u8], now: Instant) -> Vec<Range<usize>> {
         if let LineState::Typed(until) | LineState::Shown(until) = self.state
             && until < now
@@ -163,7 +164,7 @@ impl SecretLine {
         parts
     }
 
-    /// Takes note of what is written. Returns the place of the line end behind which nothing more of the typed line comes.
+    /// Takes written output. Returns the place of the line end after which nothing more of the typed line comes.
     fn end(&mut self, output: &[u8]) -> Option<usize> {
         let mut from = 0;
         for at in memchr::memchr_iter(b'\n', output) {
@@ -205,7 +206,7 @@ impl SecretLine {
         }
     }
 
-    /// Takes the last character away, with its continuation bytes (UTF-8). Returns false if there is none.
+    /// Removes the last character, with its continuation bytes (UTF-8). Returns false if there is none.
     fn erase(&mut self) -> bool {
         if self.text.is_empty() {
             return false;

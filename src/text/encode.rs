@@ -64,7 +64,7 @@ pub fn put_base64(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes that [`base64`] encoded as `text`; `None` if it never writes such a text.
+/// Decodes `text`; `None` if [`base64`] never writes such a text.
 #[must_use]
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
     let (groups, rest) = text.as_bytes().as_chunks::<4>();

@@ -17,18 +17,17 @@ const UNIT_MAX: usize = 16;
 /// Zero-width marks in a row that count as no column. Further ones count as one each, because they take bytes.
 const MARKS_MAX: usize = 4;
 
-/// How much of each end of a text is looked at for padding, bytes.
+/// Bytes of each end of a text that are searched for padding.
 const END_BYTES: usize = 16 << 10;
 
 /// A part of the text that is shown or left out as a whole.
 #[derive(Debug, Clone, Copy)]
 enum Piece<'a> {
     Char(char),
-    /// Blanks in a row.
     Blanks(&'a [char]),
-    /// A repetition: its unit, and how often that occurs.
+    /// A repetition: its unit, and its number.
     Repeated(&'a [char], usize),
-    /// What is between the ends of a long text. It never fits.
+    /// The text between the ends of a long text. It never fits.
     Middle(&'a str),
 }
 
@@ -57,7 +56,7 @@ pub fn escape_ends(text: &str, columns_max: usize) -> String {
     [spelled(head), left_out(middle), spelled(tail)].concat()
 }
 
-/// The beginning of a text, its end, and between them what is not looked at. A short text is a beginning.
+/// The beginning of a text, the part that is not looked at, and the end. A short text is a beginning.
 fn parts(text: &str) -> [&str; 3] {
     if text.len() <= 2 * END_BYTES {
         return [text, "", ""];
@@ -67,7 +66,7 @@ fn parts(text: &str) -> [&str; 3] {
     [&text[..head], &text[head..tail], &text[tail..]]
 }
 
-/// The note that these are left out.
+/// The note about these left-out pieces.
 fn left_out(pieces: &[Piece<'_>]) -> String {
     let (characters, lines) = pieces.iter().fold((0, 0), |(characters, lines), piece| {
         let (more_characters, more_lines) = piece.counts();
@@ -110,7 +109,7 @@ impl Piece<'_> {
     }
 }
 
-/// The parts of what [`escape_ends`] returns, each with whether it is a note.
+/// The parts of a text from [`escape_ends`]; `true` marks a note.
 pub fn noted(mut shown: &str) -> impl Iterator<Item = (bool, &str)> {
     std::iter::from_fn(move || {
         let is_note = shown.starts_with('⟨');
@@ -128,7 +127,7 @@ fn lines(chars: &[char]) -> usize {
     chars.iter().filter(|c| **c == '\n').count()
 }
 
-/// How many of the pieces fit into `columns_max` columns.
+/// The number of pieces that fit into `columns_max` columns.
 fn fitting<'a>(pieces: impl Iterator<Item = &'a Piece<'a>>, columns_max: usize) -> usize {
     let (mut columns, mut marks, mut shown) = (0, 0, String::new());
     pieces
@@ -162,7 +161,7 @@ fn with_counted_padding(chars: &[char]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The length of the unit that is repeated at the start, and how often it occurs there.
+/// The length of the unit that is repeated at the start, and the number of its repetitions.
 fn repeated(chars: &[char]) -> Option<(usize, usize)> {
     (1..=UNIT_MAX.min(chars.len())).find_map(|unit| {
         let same = chars.iter().zip(&chars[unit..]).take_while(|(a, b)| a == b).count();

@@ -10,15 +10,14 @@ pub use rexec_sh::protocol::shown::{is_bar, is_hidden};
 
 use super::width::width;
 
-/// Whether this character at the start of a row is hard to tell from the host's bar, in some colour.
+/// Returns true if this character at the start of a row is hard to tell from the host's bar, in some colour.
 fn is_like_bar(c: char) -> bool {
     matches!(u32::from(c), 0x2589..=0x2590 | 0x2595 | 0x1FB70..=0x1FB75 | 0x1FB87..=0x1FB8F)
 }
 
-/// The column of the next character in its row, as far as that is certain on any terminal.
+/// The column of the next character in its row, if that is certain on any terminal.
 #[derive(Debug)]
 pub struct RowPosition {
-    /// The terminal's width.
     columns: u32,
     /// Columns since the start of the line. If not exact, an upper bound.
     column: u32,
@@ -27,7 +26,7 @@ pub struct RowPosition {
     is_within: bool,
 }
 
-/// The width of a terminal that does not report it.
+/// The assumed width of a terminal that does not report it.
 const WIDTH_USUAL: u32 = 80;
 
 impl Default for RowPosition {
@@ -56,7 +55,6 @@ impl RowPosition {
         *self = Self { column, is_exact: self.is_exact && column < self.columns, is_within: true, ..*self };
     }
 
-    /// Moves the cursor to the left, by an unknown distance.
     pub fn moved_left(&mut self) {
         (self.is_exact, self.is_within) = (false, false);
     }
@@ -101,7 +99,7 @@ impl RowPosition {
         self.is_within = true;
     }
 
-    /// Whether the next character may begin a row.
+    /// Returns true if the next character may begin a row.
     fn may_begin_row(&self) -> bool {
         match self.is_exact {
             true => !self.is_within || self.column.is_multiple_of(self.columns),

@@ -1,15 +1,15 @@
 //! Colours for output that has none of its own, for the human's console only.
 //!
-//! Programs on pipes write plain text. The console marks what a person looks for in it: errors and warnings where
-//! compilers put them, results where test runners put them, the lines of a diff, and places in files.
+//! Programs on pipes write plain text. The console marks in it the things that a person looks for: errors and warnings
+//! where compilers put them, results where test runners put them, the lines of a diff, and places in files.
 //!
-//! Invariants: only SGR sequences are added, and each line ends without any colour; no byte is taken, moved or held back:
-//! a line that does not come in one piece stays plain; once a run has written an escape sequence, its output is passed
-//! as it is; a byte is looked at a bounded number of times.
+//! Invariants: only SGR sequences are added, and each line ends without any colour; no byte is taken, moved or held
+//! back: a line that does not come in one piece stays plain; once a run has written an escape sequence, its output is
+//! passed as it is; a byte is looked at a bounded number of times.
 
 use memchr::memchr;
 
-/// The longest line that is looked at, bytes. A longer one is data, and stays plain.
+/// The longest line that is coloured, bytes. A longer one is data, and stays plain.
 const LINE_BYTES_MAX: usize = 1 << 10;
 
 const RED: &[u8] = b"\x1b[31m";
@@ -20,10 +20,10 @@ const CYAN: &[u8] = b"\x1b[36m";
 const MAGENTA: &[u8] = b"\x1b[35m";
 const BOLD: &[u8] = b"\x1b[1m";
 const PLAIN: &[u8] = b"\x1b[0m";
-/// The tint of what is written to standard error: a muted red that is readable on light and dark.
+/// The tint of standard error: a muted red that is readable on light and dark.
 const TINT: &[u8] = b"\x1b[38;5;131m";
 
-/// What a word at a known place means, and the colour for it.
+/// Words at the start of a line, and their colours.
 const FIRST_WORDS: &[(&[u8], &[u8])] = &[
     (b"error:", BOLD_RED),
     (b"error[", BOLD_RED),
@@ -59,7 +59,7 @@ const FIRST_WORDS: &[(&[u8], &[u8])] = &[
     ("×".as_bytes(), RED),
 ];
 
-/// How the line of one test ends, as Rust's, Python's and others' runners write it.
+/// Ends of the line of one test, as Rust's, Python's and others' runners write them.
 const LAST_WORDS: &[(&[u8], &[u8])] = &[
     (b" ... ok", GREEN),
     (b" ... FAILED", BOLD_RED),
@@ -71,7 +71,7 @@ const LAST_WORDS: &[(&[u8], &[u8])] = &[
     (b" SKIPPED", YELLOW),
 ];
 
-/// Behind `FILE:LINE:COLUMN: `, as C compilers and linters write it.
+/// Words after `FILE:LINE:COLUMN: `, as C compilers and linters write them.
 const JUDGEMENTS: &[(&[u8], &[u8])] = &[
     (b"fatal error:", BOLD_RED),
     (b"error:", BOLD_RED),
@@ -88,12 +88,12 @@ pub struct Highlighter {
     is_tinted: bool,
     /// A line has begun that did not come in one piece.
     is_in_line: bool,
-    /// What is left of a diff's hunk: lines of the old file and of the new one.
+    /// The lines left in a diff's hunk: of the old file and of the new one.
     hunk: Option<(u32, u32)>,
 }
 
 impl Highlighter {
-    /// At the start of a run's output. `is_tinted` tells its standard error from its standard output.
+    /// Starts a run's output. `is_tinted` is true for its standard error.
     #[must_use]
     pub fn new(is_tinted: bool) -> Self {
         Self { is_tinted, ..Self::default() }
@@ -146,7 +146,7 @@ impl Highlighter {
         }
     }
 
-    /// Colours a line of a unified diff; whether it is one.
+    /// Colours a line of a unified diff. Returns true if it is one.
     fn diff(&mut self, text: &[u8], out: &mut Vec<u8>) -> bool {
         if let Some((old, new)) = &mut self.hunk {
             let (from_old, from_new, colour) = match text.first() {
@@ -182,7 +182,7 @@ impl Highlighter {
     }
 }
 
-/// The lengths of `@@ -A,B +C,D @@`: B and D, which are 1 where they are left out.
+/// B and D of `@@ -A,B +C,D @@`; 1 where they are left out.
 fn hunk_header(text: &[u8]) -> Option<(u32, u32)> {
     let text = text.strip_prefix(b"@@ -")?;
     let end = text.windows(3).position(|three| three == b" @@")?;
@@ -195,7 +195,7 @@ fn hunk_header(text: &[u8]) -> Option<(u32, u32)> {
     Some((length(old)?, length(new)?))
 }
 
-/// Colours what a compiler or test runner says in a line.
+/// Colours the words of a compiler or test runner in a line.
 fn judged(text: &[u8], out: &mut Vec<u8>) {
     let blanks = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     let (indent, rest) = text.split_at(blanks);
@@ -227,7 +227,7 @@ fn judged(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Where the stars end with which make begins its errors: `make: ***`, `make[2]: ***`.
+/// The end of the stars that begin make's errors: `make: ***`, `make[2]: ***`.
 fn failed_make(text: &[u8]) -> Option<usize> {
     let level = text.strip_prefix(b"make")?;
     let stars = memchr(b':', level)?;
@@ -235,7 +235,7 @@ fn failed_make(text: &[u8]) -> Option<usize> {
     (is_level && level[stars..].starts_with(b": *** ")).then_some("make".len() + stars + ": ***".len())
 }
 
-/// Whether a line begins with this word, and not with a longer one.
+/// Returns true if a line begins with this word, and not with a longer one.
 fn starts_with_word(text: &[u8], word: &[u8]) -> bool {
     let Some(rest) = text.strip_prefix(word) else { return false };
     let is_letter = word.last().is_some_and(u8::is_ascii_alphanumeric);
@@ -249,7 +249,7 @@ fn is_exception(text: &[u8]) -> bool {
     is_name && (name.ends_with(b"Error") || name.ends_with(b"Exception")) && name.len() > "Error".len()
 }
 
-/// Colours the place in a file that a line begins with, and what is said of it.
+/// Colours the file and line at the start of a line, and the judgement after them.
 fn placed(text: &[u8], out: &mut Vec<u8>) {
     let arrow = text.strip_prefix(b"--> ").map_or(0, |_| 4);
     let Some((path, number)) = place(&text[arrow..]) else { return out.extend_from_slice(text) };
@@ -267,7 +267,7 @@ fn placed(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&behind[word.len()..]);
 }
 
-/// Where the path of `PATH:LINE` or `PATH:LINE:COLUMN` ends that a text begins with, and where the numbers end.
+/// The ends of the path and of the numbers of the `PATH:LINE` or `PATH:LINE:COLUMN` that begins a text.
 fn place(text: &[u8]) -> Option<(usize, usize)> {
     let path = text.iter().position(|byte| matches!(byte, b':' | b' ' | b'\t'))?;
     let is_path = text[..path].iter().any(|byte| matches!(byte, b'.' | b'/')) && !text[..path].ends_with(b".");
@@ -280,7 +280,7 @@ fn place(text: &[u8]) -> Option<(usize, usize)> {
     Some((path, end + number(end).map_or(0, |count| count + 1)))
 }
 
-/// Appends a marked line, of which all that has no mark gets the tint.
+/// Appends a marked line, and tints all parts without a mark.
 fn tinted(line: &[u8], out: &mut Vec<u8>) {
     let mut rest = line;
     while !rest.is_empty() {

@@ -1,5 +1,5 @@
-//! Line feeds on their way to a raw terminal: each becomes CR LF, as a terminal that is not raw would do it, but not what
-//! a full-screen program writes. Such a program means the plain line feed, one row down.
+//! Turns line feeds for a raw terminal into CR LF, as a cooked terminal does, except those of a full-screen program: it
+//! means the plain line feed, one row down.
 
 use super::alternate_screen::AlternateScreen;
 

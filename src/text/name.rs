@@ -8,25 +8,25 @@ use rexec_sh::protocol::shown::is_plain;
 
 use super::escape::escape_line;
 
-/// What is put in the place of a character that no name has.
+/// The replacement for a character that no name may have.
 const SUBSTITUTE: char = '_';
 
-/// Whether this character may stand in a name. Those of a banner's grammar and of a shell's may not.
+/// Returns true if this character may stand in a name. Those of a banner's grammar and of a shell's may not.
 fn may_stand(c: char) -> bool {
     const SHELL: &str = "`'\"\\;&|<>*?{}!";
     is_plain(c) && !matches!(c, ':' | '$' | '#' | '[' | ']') && !SHELL.contains(c)
 }
 
-/// Whether a program may choose this name, of so many bytes at most.
+/// Returns true if a program may choose this name, of at most `bytes_max` bytes.
 #[must_use]
 pub fn is_name(text: &str, bytes_max: usize) -> bool {
     !text.is_empty() && text.len() <= bytes_max && text.trim() == text && text.chars().all(may_stand)
 }
 
-/// What the name of a service looks like.
+/// The form of a service's name, in words.
 pub const NAME_FORM: &str = "a name has letters, digits, -, _ and ., begins with a letter, and has 64 at most";
 
-/// Whether a service may have this name. No number and no other reference to a run is one.
+/// Returns true if a service may have this name. Numbers and other references to runs are refused.
 #[must_use]
 pub fn is_service_name(text: &str, bytes_max: usize) -> bool {
     let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -34,8 +34,8 @@ pub fn is_service_name(text: &str, bytes_max: usize) -> bool {
     is_name(text, bytes_max) && begins_well && text.bytes().all(is_of_a_name)
 }
 
-/// The name for what calls itself, or lies in a directory that is called, so: on at most `columns_max` columns, with `_`
-/// for what no name has.
+/// A valid name made of a program's own name or a directory's, on at most `columns_max` columns, with `_` for
+/// characters that no name has.
 #[must_use]
 pub fn name_of(text: &str, columns_max: usize) -> String {
     let name: String = text.trim().chars().map(|c| if may_stand(c) { c } else { SUBSTITUTE }).collect();

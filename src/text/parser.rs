@@ -17,7 +17,7 @@ const SEQUENCE_BYTES_MAX: usize = 256;
 const STRING_GRACE_BYTES: u64 = 64 << 10;
 /// The OSC numbers whose payload is wrapped base64: the clipboard and iTerm2's files.
 const OSC_WITH_DATA: [u32; 2] = [52, 1337];
-/// Text between two bytes that are none, in bytes, from which on a look ahead over whole blocks pays.
+/// In text shorter than this between two other bytes, looking ahead over whole blocks does not pay.
 const BINARY_RUN_BYTES: usize = 64;
 const REPLACEMENT: &[u8] = "\u{FFFD}".as_bytes();
 
@@ -27,15 +27,14 @@ const SUB: u8 = 0x1A;
 const ESC: u8 = 0x1B;
 const DEL: u8 = 0x7F;
 
-/// Receives what the parser finds, in order.
 pub(crate) trait Sink {
-    /// Whether this sink uses the contents of sequences; if not, they are passed empty.
+    /// True if this sink uses the contents of sequences; otherwise they are passed empty.
     const READS_SEQUENCES: bool;
     /// The most bytes of text per call. A sink that only copies is fastest with pieces that fit the processor's cache.
     const PIECE_BYTES: usize = usize::MAX;
 
-    /// Takes some of `input`, which begins with a control, on its own: text and control sequences (`CSI …`) only. Returns
-    /// how many bytes.
+    /// Takes some of `input`, which begins with a control, on its own: text and control sequences (`CSI …`) only.
+    /// Returns the number of bytes.
     #[inline]
     fn shortcut(&mut self, _input: &[u8]) -> usize {
         0
@@ -72,7 +71,7 @@ enum StringKind {
     Other,
 }
 
-/// Whether a byte means nothing between characters and sequences.
+/// Returns true if a byte means nothing between characters and sequences.
 fn is_ignored(byte: u8) -> bool {
     matches!(byte, 0 | CAN | SUB | DEL)
 }
@@ -82,7 +81,6 @@ fn ignored_len(input: &[u8]) -> usize {
     input.iter().position(|&byte| !is_ignored(byte)).unwrap_or(input.len())
 }
 
-/// The parser of one stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Parser {
     state: ParserState,
@@ -109,7 +107,7 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// Whether the parser is between characters and sequences.
+    /// Returns true if the parser is between characters and sequences.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.state == ParserState::Ground && self.partial_len == 0
     }
@@ -135,7 +133,7 @@ impl Parser {
         *self = Self::default();
     }
 
-    /// Takes text up to the next control, and that control. Returns how many bytes, at least one.
+    /// Takes text up to the next control, and that control. Returns the number of bytes, at least one.
     #[inline]
     fn ground<S: Sink>(&mut self, input: &[u8], sink: &mut S) -> usize {
         if self.partial_len > 0 {
@@ -152,7 +150,7 @@ impl Parser {
         if at_end {
             return run.len;
         }
-        // Binary data has long runs of them, each byte of which would cost a search for text.
+        // Binary data has long runs of them. Each byte would cost a search for text.
         let ignored = ignored_len(&input[run.len..]);
         if ignored > 0 {
             return run.len + ignored;
@@ -186,7 +184,7 @@ impl Parser {
                 Err(error) => {
                     let (good, bad) = rest.split_at(error.valid_up_to());
                     text_without_c1(good, sink);
-                    // Where bytes that are no text follow close on each other, a look ahead finds the next one only.
+                    // Where bytes that are no text are close to each other, a look ahead finds only the next one.
                     is_binary = good.len() < BINARY_RUN_BYTES;
                     match error.error_len() {
                         None if open => {
@@ -313,7 +311,7 @@ impl Parser {
         }
     }
 
-    /// Takes the inside of a string, up to its end. Returns how many bytes, at least one.
+    /// Takes the inside of a string, up to its end. Returns the number of bytes, at least one.
     fn string<S: Sink>(&mut self, kind: StringKind, input: &[u8], sink: &mut S) -> usize {
         let mut kind = kind;
         if let StringKind::Osc { number, digits: true } = kind {

@@ -5,7 +5,7 @@
 #[must_use]
 pub fn place(dir: &str, depth: Option<usize>, home: &str) -> String {
     let top = depth.and_then(|depth| {
-        // The name of the top is what follows the slash before it.
+        // The name of the top follows the slash before it.
         let slashes: Vec<usize> = dir.match_indices('/').map(|(at, _)| at).collect();
         let slash = *slashes.get(slashes.len().checked_sub(depth + 1)?)?;
         dir.get(slash + 1..).filter(|name| !name.is_empty())

@@ -1,8 +1,8 @@
-//! What of a program's output a player of casts may write to somebody's terminal: what draws.
+//! Keeps the part of a program's output that a player of casts may write to somebody's terminal: the drawing.
 //!
-//! Dropped are questions to the terminal, because the answers would be typed into the person's shell; all string sequences
-//! (titles, the clipboard, images); mouse, focus and paste reports; the bell, C1 controls and a full reset. Hidden characters
-//! are shown by their code points.
+//! Dropped are questions to the terminal, because the answers would be typed into the person's shell; all string
+//! sequences (titles, the clipboard, images); mouse, focus and paste reports; the bell, C1 controls and a full reset.
+//! Hidden characters are shown by their code points.
 
 use std::io::Write as _;
 
@@ -17,7 +17,7 @@ pub struct PlayableFilter {
 }
 
 impl PlayableFilter {
-    /// Takes output, and appends what may be played.
+    /// Takes output, and appends the playable part.
     pub fn push(&mut self, output: &[u8], out: &mut Vec<u8>) {
         self.parser.push(output, &mut Drawn { out });
     }

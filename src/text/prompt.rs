@@ -14,7 +14,6 @@ pub fn prompt_words(line: &[u8], columns_max: usize) -> String {
     escape_line(stripped(line).trim(), columns_max)
 }
 
-/// The text without escape sequences.
 fn stripped(output: &[u8]) -> String {
     let (mut strip, mut text) = (Sanitizer::new(Mode::Strip), Vec::new());
     strip.push(output, &mut text);
@@ -22,13 +21,13 @@ fn stripped(output: &[u8]) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The same between quotes: a quote of a program's own cannot end them.
+/// The words in quotes, which a quote of the program's own cannot end.
 #[must_use]
 pub fn quoted(words: &str) -> String {
     format!("\"{}\"", words.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Words for secrets in the languages of other people, and in prompts where no variable has such a name.
+/// Words for secrets in other languages, and in prompts whose words name no variable.
 const ASKED: [&str; 24] = [
     "passwort",
     "kennwort",
@@ -56,8 +55,8 @@ const ASKED: [&str; 24] = [
     "mnemonic",
 ];
 
-/// Whether a prompt asks for a secret, by the end of what a command has written: a secret's name stands in its last line,
-/// or in the line before, where the last one has no letters.
+/// Returns true if a prompt asks for a secret, by the end of what a command has written: a secret's name stands in its
+/// last line, or in the line before, where the last one has no letters.
 #[must_use]
 pub fn asks_for_secret(tail: &[u8]) -> bool {
     let text = stripped(tail);
@@ -79,7 +78,7 @@ pub fn asks_for_secret(tail: &[u8]) -> bool {
     })
 }
 
-/// Whether there is a sequence (CSI) that moves the cursor to a row of the screen, or erases the screen.
+/// Returns true if a CSI sequence moves the cursor to a row of the screen, or erases the screen.
 fn is_drawing(line: &[u8]) -> bool {
     let sequences = memchr::memmem::find_iter(line, b"\x1b[").map(|at| &line[at + 2..]);
     let finals = sequences.filter_map(|rest| rest.iter().find(|byte| (b'@'..=b'~').contains(byte)));

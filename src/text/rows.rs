@@ -13,7 +13,7 @@ use super::count::left_out;
 use crate::limits;
 use alike::Lookalike;
 
-/// How the host's rows begin, which no row of output may do.
+/// The beginning of the host's rows, which no row of output may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowStyle {
     /// With the words of a banner, an end line or a remark.
@@ -22,7 +22,7 @@ pub enum RowStyle {
     Chevrons {
         /// The terminal's width; rows are not broken if it is 0.
         columns: u16,
-        /// Whether the terminal shows more than ASCII.
+        /// True if the terminal shows more than ASCII.
         has_utf8: bool,
     },
 }
@@ -30,7 +30,6 @@ pub enum RowStyle {
 /// The beginning of the host's rows on consoles without UTF-8.
 pub const CHEVRONS: &str = ">>> ";
 
-/// The rows of one block.
 #[derive(Debug)]
 pub struct Rows {
     style: RowStyle,
@@ -44,7 +43,7 @@ pub struct Rows {
     rows: u16,
     /// The most rows of a line.
     rows_max: u16,
-    /// What is left out of the current line, bytes.
+    /// The bytes left out of the current line.
     cut: u64,
 }
 
@@ -57,22 +56,21 @@ enum Verdict {
 }
 
 impl Rows {
-    /// The rows of a block that begins.
+    /// Starts a block.
     #[must_use]
     pub fn new(style: RowStyle) -> Self {
         let rows_max = limits::CONSOLE_LINE_ROWS;
         Self { style, held: Vec::new(), is_in_row: false, columns: 0, rows: 0, rows_max, cut: 0 }
     }
 
-    /// Sets the terminal's width.
     pub fn resize(&mut self, width: u16) {
         if let RowStyle::Chevrons { columns, .. } = &mut self.style {
             *columns = width;
         }
     }
 
-    /// Whether what goes beyond [`limits::CONSOLE_LINE_ROWS`] rows of a line is counted instead of shown, as it is at first
-    /// where rows are broken.
+    /// If true, the part of a line beyond [`limits::CONSOLE_LINE_ROWS`] rows is counted instead of shown. This is the
+    /// start value where rows are broken.
     pub fn cut_lines(&mut self, is_cut: bool) {
         self.rows_max = if is_cut { limits::CONSOLE_LINE_ROWS } else { u16::MAX };
     }
@@ -97,7 +95,7 @@ impl Rows {
         }
     }
 
-    /// Whether the next character begins a row.
+    /// Returns true if the next character begins a row.
     #[must_use]
     pub fn is_line_start(&self) -> bool {
         !self.is_in_row && self.held.is_empty()
@@ -237,7 +235,7 @@ impl RowStyle {
     }
 }
 
-/// Whether a row begins with ASCII characters that begin none of the host's, as most rows do.
+/// Returns true if a row begins with ASCII characters that begin none of the host's, as most rows do.
 fn is_plain_start(row: &[u8]) -> bool {
     let Some(first) = row.first().map(u8::to_ascii_lowercase) else { return false };
     match row.get(1).map(u8::to_ascii_lowercase) {

@@ -54,7 +54,7 @@ pub struct SafeFilter {
     cut: LineCut,
 }
 
-/// The alternate screen that the program believes to draw on.
+/// The alternate screen that the program draws on.
 #[derive(Debug, Default)]
 struct Alternate {
     is_on: bool,
@@ -62,7 +62,6 @@ struct Alternate {
 }
 
 impl SafeFilter {
-    /// A filter at the start of a block.
     pub fn new() -> Self {
         Self::default()
     }
@@ -77,7 +76,7 @@ impl SafeFilter {
         }
     }
 
-    /// Whether colours and attributes pass, as they do at first.
+    /// Lets colours and attributes pass (the default), or drops them.
     pub fn keep_colours(&mut self, keep: bool) {
         self.is_colourless = !keep;
     }
@@ -119,18 +118,18 @@ impl SafeFilter {
         self.block = BlockCursor { line, row_position, edge, ..BlockCursor::default() };
     }
 
-    /// Puts right what saving and restoring the cursor does to it: behind a full row, many terminals then forget that the
-    /// next character belongs to the next row.
+    /// Writes the last character again after the cursor was saved and restored: many terminals then forget that the
+    /// next character after a full row belongs to the next row.
     pub fn mend_cursor(&self, out: &mut Vec<u8>) {
         self.block.edge.write_last(out);
     }
 
-    /// The bytes of text drawn on the alternate screen, which are not shown, since the last call.
+    /// Returns the number of bytes of hidden text (drawn on the alternate screen) since the last call.
     pub fn take_hidden_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.alternate.hidden_bytes)
     }
 
-    /// Whether the block can end here without splitting a line, a character or a sequence.
+    /// Returns true if the block can end here without splitting a line, a character or a sequence.
     pub fn at_line_start(&self) -> bool {
         self.parser.is_at_rest() && self.block.is_fresh()
     }
@@ -254,7 +253,7 @@ impl SafeSink<'_> {
         self.block.printed();
     }
 
-    /// Says how much of a line is left out, at its end.
+    /// Writes at the end of a line how much of it is left out.
     fn note_cut(&mut self) {
         if let Some(note) = self.cut.take_note() {
             self.print(note.as_bytes());

@@ -1,7 +1,7 @@
 //! Text that a person's terminal may show as it is.
 //!
 //! Invariant: it has no control character, no hidden character and no bar of the host's, whoever chose its parts. Only
-//! words that are written in this program are taken as they are, which may have line feeds.
+//! this program's own words are taken unchanged; they may have line feeds.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -15,13 +15,12 @@ use rexec_sh::protocol::shown::{escaped, is_plain};
 pub struct SafeText(Cow<'static, str>);
 
 impl SafeText {
-    /// Words of this program's own.
     #[must_use]
     pub const fn fixed(words: &'static str) -> Self {
         Self(Cow::Borrowed(words))
     }
 
-    /// Text from others on one line: what is not plain is spelled out.
+    /// Text from others on one line, with characters that are not plain spelled out.
     #[must_use]
     pub fn escaped(text: &str) -> Self {
         Self(escaped(text).into())

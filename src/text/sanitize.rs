@@ -48,7 +48,6 @@ use tidy::Tidy;
 /// How terminal output becomes text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The bytes as they are.
     Raw,
     /// Without escape sequences and control characters. Each state of a rewritten line is a line.
     Strip,
@@ -56,14 +55,11 @@ pub enum Mode {
     Tidy,
     /// The text as a terminal of this size would end up with it.
     Collapse {
-        /// Rows of the program's terminal.
         rows: u16,
-        /// Columns of the program's terminal.
         cols: u16,
     },
 }
 
-/// The filter of one stream; see the module's text.
 #[derive(Debug, Clone)]
 pub struct Sanitizer {
     filter: ModeFilter,
@@ -78,14 +74,13 @@ enum ModeFilter {
 }
 
 impl Sanitizer {
-    /// A filter at the start of a stream, for a reader that comes later: text is appended once it can no longer change.
+    /// A filter for a reader that comes later: text is appended once it can no longer change.
     #[must_use]
     pub fn new(mode: Mode) -> Self {
         Self::with_settle_time(mode, None)
     }
 
-    /// A filter at the start of a stream, for a reader that follows along. Unfinished text that only grows is held for the
-    /// time `still` at most.
+    /// A filter for a reader that follows along. Unfinished text that only grows is held for the time `still` at most.
     #[must_use]
     pub fn settling(mode: Mode, still: Duration) -> Self {
         Self::with_settle_time(mode, Some(still))
@@ -95,7 +90,7 @@ impl Sanitizer {
         let filter = match mode {
             Mode::Raw => ModeFilter::Raw,
             Mode::Strip => ModeFilter::Strip { parser: Parser::default(), strip: Strip::default() },
-            // Without a clock no time passes, and any settle time does.
+            // Without a clock no time passes, so any settle time will do.
             Mode::Tidy => ModeFilter::Tidy(Box::new(Tidy::new(still.unwrap_or(Duration::from_secs(1))))),
             Mode::Collapse { rows, cols } => ModeFilter::Collapse(Box::new(Collapse::new(rows, cols, still))),
         };
@@ -121,7 +116,7 @@ impl Sanitizer {
         }
     }
 
-    /// When to call [`Self::tick`] if no bytes come before.
+    /// The time for the next call of [`Self::tick`] if no bytes come before.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match &self.filter {
@@ -140,7 +135,7 @@ impl Sanitizer {
         }
     }
 
-    /// Appends what is held back, because bytes of another stream are about to go to the same reader.
+    /// Appends the held text, because bytes of another stream are about to go to the same reader.
     pub fn release(&mut self, out: &mut Vec<u8>) {
         match &mut self.filter {
             ModeFilter::Raw | ModeFilter::Strip { .. } => {}
@@ -149,7 +144,8 @@ impl Sanitizer {
         }
     }
 
-    /// Ends the stream: appends all text that is left. Afterwards the filter is as new, but for the count of withheld bytes.
+    /// Ends the stream: appends the remaining text. Afterwards the filter is as new, but for the count of withheld
+    /// bytes.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         match &mut self.filter {
             ModeFilter::Raw => {}
@@ -162,7 +158,7 @@ impl Sanitizer {
         }
     }
 
-    /// How much text full-screen programs drew that was not appended, in bytes. Counted in `Collapse` only.
+    /// The bytes of text that full-screen programs drew and that were not appended. Counted in `Collapse` only.
     #[must_use]
     pub fn withheld_bytes(&self) -> u64 {
         match &self.filter {

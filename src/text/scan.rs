@@ -3,7 +3,6 @@
 //! A *stop* is a byte that ends a run: a C0 control other than TAB and LF, or DEL. Bytes from 0x80 up do not end it, but
 //! the result says whether there are any, so that only such runs need UTF-8 validation.
 
-/// Bytes read together.
 pub(crate) const WIDE: usize = 64;
 /// Bytes read together as long as text is plain.
 const WIDER: usize = 256;
@@ -81,7 +80,7 @@ pub(crate) fn clean_run(input: &[u8]) -> CleanRun {
     CleanRun { len, ascii: high < 0x80 }
 }
 
-/// How many bytes at the start are surely printable ASCII, DEL or LF.
+/// The number of bytes at the start that are surely printable ASCII, DEL or LF.
 #[inline]
 pub(crate) fn plain_len(input: &[u8]) -> usize {
     fn len_in<const N: usize>(input: &[u8]) -> usize {
@@ -108,7 +107,7 @@ pub(crate) fn unedited_run(input: &[u8]) -> CleanRun {
     CleanRun { len, ascii: input[..len].is_ascii() }
 }
 
-/// Whether all bytes are printable ASCII or LF, in as few operations per byte as possible.
+/// Returns true if all bytes are printable ASCII or LF, in as few operations per byte as possible.
 #[inline]
 fn is_plain<const N: usize>(chunk: &[u8; N]) -> bool {
     let highest = chunk.iter().fold(0, |most, &byte| most.max(byte));

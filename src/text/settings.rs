@@ -15,7 +15,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The language of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingsFormat {
@@ -28,7 +27,6 @@ pub enum SettingsFormat {
     Yaml,
 }
 
-/// The value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingValue {
@@ -53,25 +51,25 @@ pub struct Splice {
     pub added: String,
 }
 
-/// An edit that was made: all that [`undo`] needs.
+/// An edit that was made, with all that [`undo`] needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingEdit {
-    /// Each splice in the text that the ones before it have made.
+    /// Each splice refers to the text that the earlier ones have made.
     pub splices: Vec<Splice>,
-    /// The value that was there before, as it was written.
+    /// The earlier value, as it was written.
     pub was: Option<String>,
-    /// How many tables, objects or lists were made for the setting.
+    /// The number of tables, objects or lists that were made for the setting.
     pub made: usize,
 }
 
 /// The change that a setting needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingChange {
-    /// The file has it.
+    /// The file has the setting.
     Same,
-    /// The file has another value, which is written like this.
+    /// The file has another value, written like this.
     Taken(String),
-    /// The file gets it by this edit.
+    /// The file gets the setting by this edit.
     Edit(SettingEdit),
 }
 
@@ -100,12 +98,12 @@ impl SettingsError {
 }
 
 impl Setting {
-    /// The keys of the table that it is in.
+    /// The keys of the setting's table.
     fn table(&self) -> &[String] {
         &self.keys[..self.keys.len().saturating_sub(1)]
     }
 
-    /// Its keys, for a person.
+    /// The keys, for a person.
     fn shown(&self) -> String {
         self.keys.join(".")
     }
@@ -126,8 +124,8 @@ impl Splice {
         Some([text.get(..self.at)?, &self.added, rest].concat())
     }
 
-    /// The text without what the splice has added, wherever that is now. Nothing that is there twice is touched. `end` goes
-    /// where two lines would become one.
+    /// Removes the splice's addition, wherever that is now. An addition that occurs twice stays. `end` goes where two
+    /// lines would become one.
     fn revert(&self, text: &str, end: &str) -> Option<String> {
         let is_in_place = text.get(self.at..).is_some_and(|rest| rest.starts_with(&self.added));
         let mut found = text.match_indices(&self.added).map(|(at, _)| at).filter(|_| !self.added.trim().is_empty());
@@ -145,18 +143,17 @@ impl Splice {
     }
 }
 
-/// The text with these splices.
 #[must_use]
 pub fn applied(text: &str, splices: &[Splice]) -> Option<String> {
     splices.iter().try_fold(text.to_owned(), |text, splice| splice.apply(&text))
 }
 
-/// The text without what an edit has added, if each part of it is found.
+/// The text without the additions of an edit, if each of them is found.
 fn reverted(text: &str, edit: &SettingEdit) -> Option<String> {
     reverted_with(text, edit, "")
 }
 
-/// The same for a text of lines, of which two never become one.
+/// As [`reverted`], for a text of lines: two of them never become one.
 fn reverted_lines(text: &str, edit: &SettingEdit) -> Option<String> {
     reverted_with(text, edit, lines::line_end(text))
 }

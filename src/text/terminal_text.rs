@@ -1,7 +1,7 @@
-//! What a verb writes to a person's terminal: plain text, and the colours that verbs use.
+//! Filters the output of verbs to a person's terminal: plain text and the verbs' own colours pass.
 //!
-//! Verbs escape texts from others where they put them into their lines. This filter stands behind all verbs, for the text
-//! that one of them forgets.
+//! Verbs escape texts from others where they put them into their lines. This filter catches the text that one of them
+//! forgets.
 //!
 //! Invariants: nothing else passes; the result is the same however the text is split; only an incomplete character or
 //! colour is held back.
@@ -13,7 +13,6 @@ use super::escape::push_escaped;
 /// The colours that verbs use.
 const COLOURS: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[38;5;244m"];
 
-/// The filter of one output.
 #[derive(Debug, Default)]
 pub struct TerminalText {
     /// The beginning of a character or a colour.
@@ -21,7 +20,7 @@ pub struct TerminalText {
 }
 
 impl TerminalText {
-    /// Takes the next bytes, and appends what may be shown.
+    /// Takes the next bytes, and appends the part that may be shown.
     pub fn push(&mut self, bytes: &[u8], out: &mut String) {
         let joined;
         let mut rest = if self.held.is_empty() {
@@ -49,7 +48,7 @@ impl TerminalText {
         }
     }
 
-    /// Ends the output, and spells out what was held back.
+    /// Ends the output, and spells out the held bytes.
     pub fn finish(&mut self, out: &mut String) {
         for byte in std::mem::take(&mut self.held) {
             write!(out, "\\x{byte:02x}").expect("writing to memory cannot fail");
@@ -57,13 +56,12 @@ impl TerminalText {
     }
 }
 
-/// How text goes on.
+/// The next piece of text.
 enum Next<'a> {
-    /// This is shown as it is.
     Shown(&'a str),
-    /// So many bytes make this character, which is spelled out if need be.
+    /// This many bytes make this character, which is spelled out if need be.
     Spelled(usize, char),
-    /// More is needed to know.
+    /// More bytes are needed.
     Open,
 }
 
@@ -87,7 +85,6 @@ fn next(text: &[u8]) -> Next<'_> {
     }
 }
 
-/// Returns true if these bytes are the beginning of one character.
 fn is_begun(bytes: &[u8]) -> bool {
     str::from_utf8(bytes).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
 }

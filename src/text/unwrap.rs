@@ -17,7 +17,6 @@ mod vibe;
 
 pub use scan::quoted as shell_word;
 
-/// An agent whose wrapper is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agent {
     /// Claude Code, by Anthropic.
@@ -34,7 +33,7 @@ pub enum Agent {
     Vibe,
 }
 
-/// The caller of a shell, by the environment that the agent set, which a model cannot write.
+/// The caller of a shell, known by the environment that the agent set. A model cannot write that.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Caller<'a> {
     /// The agent that the environment names.
@@ -45,18 +44,16 @@ pub struct Caller<'a> {
     pub shell: &'a [u8],
 }
 
-/// The command in a shell call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unwrapped {
-    /// The command.
     pub command: Vec<u8>,
-    /// Whether an agent's wrapper was left out; otherwise the command is the caller's whole text.
+    /// True if an agent's wrapper was left out; otherwise the command is the caller's whole text.
     pub is_unwrapped: bool,
-    /// Whether that wrapper is the one of the agent's own sandbox.
+    /// True if that wrapper is the one of the agent's own sandbox.
     pub is_sandboxed: bool,
-    /// Whether this is an agent's own look at the shell, known to its last byte, and not a command of the model.
+    /// True if this is an agent's own look at the shell, known to its last byte, and not a command of the model.
     pub is_probe: bool,
-    /// Whether it begins like an agent's look at the shell, so that its output is for a program.
+    /// True if it begins like an agent's look at the shell, so that its output is for a program.
     pub is_for_program: bool,
 }
 
@@ -65,7 +62,7 @@ impl<'a> Caller<'a> {
         self.env.iter().find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
-    /// Whether this is the shell that was called, or a shell of the system.
+    /// Returns true if `path` is the called shell, or a shell of the system.
     fn is_shell(&self, path: &[u8]) -> bool {
         const FOLDERS: [&[u8]; 4] = [b"/bin/", b"/usr/bin/", b"/usr/local/bin/", b""];
         let name = FOLDERS.iter().find_map(|folder| path.strip_prefix(*folder));
@@ -73,15 +70,13 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The names of the known shells.
 const SHELLS: [&[u8]; 4] = [b"bash", b"sh", b"zsh", b"dash"];
 
-/// A command without its wrapper.
 #[derive(Debug, Default)]
 struct Short {
     /// The variable parts of the wrapper that are not known to be harmless.
     before: Vec<u8>,
-    /// Whether the wrapper is that of the agent's sandbox.
+    /// True if the wrapper is that of the agent's sandbox.
     is_sandboxed: bool,
 }
 
@@ -100,7 +95,6 @@ impl Short {
     }
 }
 
-/// A shell's arguments.
 #[derive(Debug)]
 struct ShellCall<'a> {
     options: &'a [&'a [u8]],
@@ -109,7 +103,6 @@ struct ShellCall<'a> {
     positional: &'a [&'a [u8]],
 }
 
-/// Finds the command in the arguments of a shell call.
 #[must_use]
 pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>, env: &[&[u8]], agent: Option<Agent>) -> Unwrapped {
     let argv: Vec<&[u8]> = argv.collect();
@@ -156,7 +149,7 @@ fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> bool {
     }
 }
 
-/// Whether the text begins like an agent's look at the shell: environment, functions and aliases, or checks.
+/// Returns true if the text begins like an agent's look at the shell: environment, functions and aliases, or checks.
 fn is_for_program(text: &[u8]) -> bool {
     let has = |needle: &[u8]| memchr::memmem::find(text, needle).is_some();
     text.starts_with(b"SNAPSHOT_FILE=")
@@ -164,8 +157,8 @@ fn is_for_program(text: &[u8]) -> bool {
         || (text.starts_with(b"set -e; . \"") && has(b"shell_snapshots/"))
 }
 
-/// The arguments as a shell reads them; `None` without a command string, or with an option that may change what is executed
-/// or that shells read differently.
+/// The arguments as a shell reads them; `None` without a command string, or with an option that may change the executed
+/// text or that shells read differently.
 fn shell_call<'a>(argv: &'a [&'a [u8]]) -> Option<ShellCall<'a>> {
     const WORDS: [&[u8]; 4] = [b"--norc", b"--noprofile", b"--login", b"--posix"];
     const LETTERS: &[u8] = b"acefhiklmntuvxBET";

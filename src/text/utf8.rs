@@ -3,13 +3,12 @@
 //! Whether a byte is valid depends on it and the three bytes before it, so all bytes of a block are judged together and
 //! without a branch. The standard library then finds the exact place of an error.
 
-/// Bytes judged together.
 const BLOCK: usize = 64;
 /// The most bytes from a character's lead byte to its last one.
 const BEFORE: usize = 3;
 
-/// How many bytes at the start of `text` are surely complete characters and not C1 controls: all of them, or all but
-/// about a block before something else.
+/// The number of bytes at the start of `text` that are surely complete characters and not C1 controls: all of them, or
+/// all but about a block before something else.
 pub(crate) fn clean_len(text: &[u8]) -> usize {
     let mut at: usize = 0;
     loop {
@@ -35,7 +34,7 @@ pub(crate) fn clean_len(text: &[u8]) -> usize {
     }
 }
 
-/// How many bytes at the start of `text` are UTF-8, and whether the rest is an incomplete character.
+/// The number of bytes at the start of `text` that are UTF-8; `true` if the rest is an incomplete character.
 pub(crate) fn valid_len(text: &[u8]) -> (usize, bool) {
     const PART: usize = 256;
     let mut at = 0;
@@ -53,7 +52,7 @@ pub(crate) fn valid_len(text: &[u8]) -> (usize, bool) {
     }
 }
 
-/// Whether all bytes after the first three are valid there.
+/// Returns true if all bytes after the first three are valid there.
 #[inline]
 fn is_clean(block: &[u8; BEFORE + BLOCK]) -> bool {
     let mut wrong = 0u8;

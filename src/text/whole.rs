@@ -1,6 +1,6 @@
-//! Where output may be cut so that no character and no escape sequence is torn.
+//! Cuts output so that no character and no escape sequence is torn.
 //!
-//! Invariant: what is held back is bounded, because a sequence that is longer than that counts as whole.
+//! Invariant: the held part is bounded, because a longer sequence counts as whole.
 
 use memchr::{memchr, memchr3};
 
@@ -12,8 +12,8 @@ const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 const ESC: u8 = 0x1b;
 
-/// The length of the part of `output` that ends neither within a character nor within an escape sequence. `output` must
-/// begin outside of both.
+/// The length of the longest part of `output` that ends neither within a character nor within an escape sequence.
+/// `output` must begin outside of both.
 #[must_use]
 pub fn whole_len(output: &[u8]) -> usize {
     let mut at = 0;
@@ -50,7 +50,7 @@ fn sequence_len(output: &[u8]) -> Option<usize> {
     match output.get(1)? {
         b'[' => {
             let last = 2 + output[2..].iter().position(|byte| !(0x20..=0x3f).contains(byte))?;
-            // A second escape begins a sequence of its own, and so does whatever else is not a final byte.
+            // A second escape begins a new sequence, and so does any other byte that is not a final one.
             Some(if (0x40..=0x7e).contains(&output[last]) { last + 1 } else { last })
         }
         b']' | b'P' | b'X' | b'^' | b'_' => string_len(output),

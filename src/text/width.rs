@@ -1,9 +1,8 @@
-//! How many columns of a terminal a character takes: 0, 1 or 2.
+//! The number of terminal columns of a character: 0, 1 or 2.
 //!
-//! The tables are those of wcwidth 0.9.4 for Unicode 18: ascending pairs of first and last code point. A code point from
-//! U+0020 up that is in neither table is one column wide.
+//! The tables are those of wcwidth 0.9.4 for Unicode 18: ascending pairs of first and last code point. A code point
+//! from U+0020 up that is in neither table is one column wide.
 
-/// The number of columns of `c`.
 #[inline]
 pub(crate) fn width(c: char) -> usize {
     let code = u32::from(c);

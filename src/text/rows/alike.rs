@@ -7,12 +7,10 @@ use crate::text::width::width;
 /// The most bytes at the start of a row that are read.
 const BYTES_MAX: usize = 96;
 
-/// What a person may take a character for.
+/// The character that a person may see in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lookalike {
-    /// This character.
     Ascii(u8),
-    /// A letter.
     Letter,
     Ellipsis,
     /// A character that begins none of the host's rows.
@@ -22,7 +20,7 @@ pub(super) enum Lookalike {
 }
 
 impl Lookalike {
-    /// Whether a person may take this for a character of the host's.
+    /// Returns true if a person may take this for a character of the host's.
     pub(super) fn may_be(self, own: Self) -> bool {
         match (self, own) {
             (Self::Ascii(a), Self::Ascii(b)) => a.eq_ignore_ascii_case(&b),
@@ -52,7 +50,7 @@ impl Lookalike {
     }
 }
 
-/// The row as a person sees it, as far as it goes. `None` if its last character is incomplete.
+/// The row as a person sees it. `None` if its last character is incomplete.
 pub(super) fn read(start: &[u8]) -> Option<Vec<Lookalike>> {
     let is_cut = |error: std::str::Utf8Error| error.error_len().is_none();
     if std::str::from_utf8(start).is_err_and(is_cut) && start.len() < BYTES_MAX {

@@ -1,4 +1,4 @@
-//! Where the cursor is within the lines of a block.
+//! The cursor's place within the lines of a block.
 
 use super::depth::Depth;
 use super::heights::Heights;
@@ -43,7 +43,7 @@ impl Default for BlockCursor {
 }
 
 impl BlockCursor {
-    /// Whether the cursor is on the block's last line, and that is blank.
+    /// Returns true if the cursor is on the block's last line, and that is blank.
     pub(super) fn is_fresh(&self) -> bool {
         self.line_number == self.last_line && self.at_column_0 && self.is_last_line_blank
     }

@@ -1,6 +1,6 @@
-//! Long lines: what goes beyond some rows of the terminal is counted instead of shown.
+//! Cuts long lines: the part beyond some rows of the terminal is counted instead of shown.
 //!
-//! Invariant: what was shown and what was counted is together what came.
+//! Invariant: the shown part and the counted one are together the whole input.
 
 use crate::text::count::left_out;
 use crate::text::width::width;
@@ -12,7 +12,7 @@ pub(super) struct LineCut {
     columns: u32,
     /// Columns from the start of the line to the cursor.
     used: u32,
-    /// What is left out of the current line, bytes.
+    /// The bytes left out of the current line.
     bytes: u64,
 }
 
@@ -22,17 +22,15 @@ impl LineCut {
         self.columns = columns;
     }
 
-    /// The cursor is at another column now.
     pub(super) fn moved_to_column(&mut self, column: u32) {
         self.used = column;
     }
 
-    /// The cursor has moved to the left.
     pub(super) fn moved_left(&mut self, columns: u32) {
         self.used = self.used.saturating_sub(columns);
     }
 
-    /// The part of a text without line feeds that may be shown at this place. The rest is counted.
+    /// The part of a text without line feeds that may be shown at the cursor. The rest is counted.
     pub(super) fn part<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
         if self.columns == 0 {
             return text;
@@ -45,7 +43,7 @@ impl LineCut {
         &text[..fits]
     }
 
-    /// The note that a part of the line is left out, once. Behind full rows it stands in a row of its own.
+    /// Returns the note about the left-out part of the line, once. After full rows it stands in a row of its own.
     pub(super) fn take_note(&mut self) -> Option<String> {
         let bytes = std::mem::take(&mut self.bytes);
         let note = || left_out(bytes);
@@ -53,7 +51,7 @@ impl LineCut {
     }
 }
 
-/// How many bytes of a text have room in this many columns, and how many columns these take.
+/// The number of bytes that fit into `room` columns, and the number of columns that these take.
 fn fitting(text: &[u8], room: usize) -> (usize, usize) {
     let (mut used, mut end) = (0, 0);
     for chunk in text.utf8_chunks() {

@@ -30,7 +30,6 @@ const ANSI_MODES: [u16; 2] = [4, 20];
 const SHIFT_OUT: u8 = 0x0e;
 const SHIFT_IN: u8 = 0x0f;
 
-/// The filter of one program.
 #[derive(Debug)]
 pub struct LiveScreenFilter {
     parser: Parser,
@@ -38,8 +37,8 @@ pub struct LiveScreenFilter {
     repair: RawFilter,
 }
 
-/// What a terminal keeps with a cursor beside its place, as far as the host's row changes it: the first character set, whether
-/// the second one is in use, and the colours.
+/// The state that a terminal keeps with a cursor beside its place, if the host's row changes it: the first character
+/// set, the use of the second one, and the colours.
 #[derive(Debug, Clone)]
 struct Pen {
     set: u8,
@@ -52,9 +51,9 @@ struct Pen {
 struct Passed {
     /// The program's rows and columns.
     size: (u16, u16),
-    /// Draws the host's row. It leaves the cursor there, and usual characters and colours.
+    /// The bytes that draw the host's row. They leave the cursor there, and usual characters and colours.
     host_row: Vec<u8>,
-    /// Fewer rows scrolled once, so the cursor, or one that is saved, may be below the program's rows.
+    /// Fewer rows scrolled once, so the cursor or a saved one may be below the program's rows.
     has_narrowed: bool,
     /// The host's row may have been erased or drawn over.
     is_spoilt: bool,
@@ -83,14 +82,13 @@ impl LiveScreenFilter {
         Self { parser: Parser::default(), passed, repair: RawFilter::new() }
     }
 
-    /// The program has this many rows and columns from now on. The host has set margins again, and has put the cursor into
-    /// the first place and kept it.
+    /// Gives the program this many rows and columns. The host has set margins again, and has put the cursor into the
+    /// first place and saved it.
     pub fn resize(&mut self, size: (u16, u16), host_row: Vec<u8>) {
         let saved = self.passed.pen.clone();
         self.passed = Passed { pen: saved.clone(), saved, ..Self::new(size, host_row).passed };
     }
 
-    /// Takes output, and appends what may be shown.
     pub fn push(&mut self, output: &[u8], out: &mut Vec<u8>) {
         self.parser.push(output, &mut self.passed);
         self.passed.is_spoilt |= self.passed.has_narrowed && !self.passed.out.is_empty();
@@ -98,7 +96,7 @@ impl LiveScreenFilter {
         self.passed.out.clear();
     }
 
-    /// Draws the host's row if it is due. To be called when the output pauses.
+    /// Draws the host's row if it is due. Call this when the output pauses.
     pub fn pause(&mut self, out: &mut Vec<u8>) {
         let passed = &mut self.passed;
         if !passed.is_spoilt {
@@ -158,7 +156,7 @@ impl Pen {
         }
     }
 
-    /// Appends what takes it up again after usual characters and colours.
+    /// Appends the sequences that restore this pen after usual characters and colours.
     fn take_up(&self, out: &mut Vec<u8>) {
         if self.set != b'B' {
             csi::put_escape(b"(", self.set, out);
@@ -197,7 +195,7 @@ impl Passed {
         }
     }
 
-    /// Draws the host's row, and comes back if it is known where to.
+    /// Draws the host's row, and returns to the cursor's place if that is known.
     fn draw_host_row(&mut self) {
         self.is_spoilt = false;
         self.out.extend_from_slice(&self.host_row);
@@ -207,7 +205,7 @@ impl Passed {
         self.pen.take_up(&mut self.out);
     }
 
-    /// The cursor is about to go to a place that does not depend on where it is.
+    /// Draws the host's row if it is due, because the cursor is about to go to an absolute place.
     fn before_leaving(&mut self) {
         if self.is_spoilt {
             self.place = None;
@@ -215,7 +213,7 @@ impl Passed {
         }
     }
 
-    /// The kept cursor comes back.
+    /// Restores the saved cursor's pen.
     fn before_restoring(&mut self) {
         self.before_leaving();
         self.place = None;
@@ -228,7 +226,7 @@ impl Sink for Passed {
 
     fn text(&mut self, run: &[u8]) {
         let columns = u16::try_from(run.len()).ok().filter(|_| run.iter().all(|byte| matches!(byte, b' '..=b'~')));
-        // Behind a full row the cursor waits, which a move to its place would not.
+        // After a full row the cursor waits; a move to its place would not restore that.
         let column = |at: u16| Some(at.checked_add(columns?)?).filter(|&column| column <= self.size.1);
         self.place = self.place.and_then(|(row, at)| Some((row, column(at)?)));
         hidden::show(run, false, &mut self.out);

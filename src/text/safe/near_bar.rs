@@ -1,32 +1,32 @@
-//! Rows that look like the host's although no bar begins them: something like a bar, and behind it what stands in the
-//! host's rows behind theirs.
+//! Finds rows that look like the host's although no bar begins them: something like a bar, and after it the signs that
+//! follow the bar in the host's rows.
 //!
-//! A full block, a heavy line, or a coloured blank in the first column is hard to tell from the bar. Alone it is a progress
-//! bar or a frame, so it passes. Where a time, a sign of the host's or its name follows, the code point of what stands in
-//! the first column interrupts the row as soon as that is certain: what was printed before is on the terminal already.
+//! A full block, a heavy line, or a coloured blank in the first column is hard to tell from the bar. Alone it is a
+//! progress bar or a frame, so it passes. Where a time, a sign of the host's or its name follows, the code point of the
+//! first column's character interrupts the row as soon as that is certain: earlier text is on the terminal already.
 //!
-//! Invariants: what passes is not changed, only added to; the verdict depends on at most [`READ_MAX`] characters behind the
-//! first column, however they came; what is not known about the first column counts as like a bar.
+//! Invariants: what passes is not changed, only added to; the verdict depends on at most [`READ_MAX`] characters after
+//! the first column, however they came; an unknown first column counts as like a bar.
 
 /// The most characters of a row's beginning that are read.
 const READ_MAX: usize = 4;
-/// The bytes of a text that are read, which are enough for that many characters behind a first one and some blanks.
+/// The bytes of a text that are read: enough for that many characters after a first one and some blanks.
 const HEAD_BYTES: usize = 96;
-/// The host's signs, and what is hard to tell from them.
+/// The host's signs, and characters that are hard to tell from them.
 const SIGNS: &str = "⋯…✓✔✗✘×■□▪○◯⏱⏎↵";
 
 /// The beginning of the row in which the cursor is.
 #[derive(Debug, Default)]
 pub(super) struct NearBar {
-    /// What is like a bar in the first column.
+    /// The bar-like character in the first column.
     first: Option<char>,
-    /// What was printed behind it, until the verdict.
+    /// The text printed after it, until the verdict.
     behind: String,
     /// Blanks are drawn in a colour.
     background: Background,
 }
 
-/// What makes a blank visible.
+/// The attributes that make a blank visible.
 #[derive(Debug, Clone, Copy, Default)]
 struct Background {
     is_coloured: bool,
@@ -40,29 +40,26 @@ impl Background {
 }
 
 impl NearBar {
-    /// The cursor is in a fresh row.
     pub(super) fn row_begins(&mut self) {
         (self.first, self.behind) = (None, String::new());
     }
 
-    /// The cursor is in a row of which this knows nothing.
+    /// The cursor is in an unknown row.
     pub(super) fn row_is_unknown(&mut self) {
         (self.first, self.behind) = (Some(' '), String::new());
     }
 
-    /// The cursor has moved in its row.
     pub(super) fn moved(&mut self) {
         self.behind.clear();
     }
 
-    /// The rest of the row was erased.
     pub(super) fn erased(&mut self) {
         if self.background.is_visible() {
             self.first = Some(' ');
         }
     }
 
-    /// The attributes have changed: the parameters of `CSI … m`.
+    /// Takes the parameters of `CSI … m`.
     pub(super) fn coloured(&mut self, params: impl Iterator<Item = u16>) {
         let mut params = params.peekable();
         if params.peek().is_none() {
@@ -86,13 +83,13 @@ impl NearBar {
         }
     }
 
-    /// Whether it matters where the rows of this text begin. Otherwise what is printed is like no bar.
+    /// Returns true if the starts of this text's rows matter. Otherwise the printed text is like no bar.
     pub(super) fn reads(&self, text: &[u8]) -> bool {
         self.first.is_some() || self.background.is_visible() || !text.is_ascii()
     }
 
-    /// This text is printed within a row, and its first character stands in this column, if that is known. Returns where in
-    /// it something must be added, and what.
+    /// Takes text printed within a row, whose first character stands in this column, if that is known. Returns the
+    /// place of an addition in it, and the addition.
     pub(super) fn printed(&mut self, text: &[u8], column: Option<u32>) -> Option<(usize, String)> {
         let head = &text[..text.len().min(HEAD_BYTES)];
         let mut rest = head.utf8_chunks().next()?.valid().char_indices();
@@ -122,7 +119,7 @@ impl NearBar {
     }
 }
 
-/// Whether these characters begin what stands in a row of the host's; `None` while that is not certain.
+/// Returns true if these characters begin the text of a row of the host's; `None` while that is not certain.
 fn verdict(behind: &str) -> Option<bool> {
     const TIME: &str = "00:0";
     const NAMES: [&str; 2] = ["rexe", "exit"];
@@ -140,8 +137,8 @@ fn is_colon(c: char) -> bool {
     matches!(c, ':' | '∶' | '：' | 'ː' | '꞉')
 }
 
-/// Whether this character is hard to tell from the host's bar in the first column. Those that are even more like it never
-/// begin a row, see [`crate::text::hidden`].
+/// Returns true if this character is hard to tell from the host's bar in the first column. Those that are even more
+/// like it never begin a row, see [`crate::text::hidden`].
 fn is_like_bar(c: char) -> bool {
     matches!(u32::from(c), 0x2580..=0x259F | 0x2502 | 0x2503 | 0x2551 | 0x2758..=0x275A | 0x23D0 | 0x2016 | 0x2223 | 0x2225)
         || matches!(u32::from(c), 0x25A0 | 0x25AE | 0x25AF | 0x2B1B | 0x1FB00..=0x1FBAF | 0xFF5C)

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-/// Appends a move by `count` rows or columns, in the direction of the last byte.
+/// Appends a move by `count` rows or columns, in the direction of `last`.
 pub(super) fn move_by(out: &mut Vec<u8>, count: u32, last: u8) {
     write(out, count, b"\x1b[", last);
 }

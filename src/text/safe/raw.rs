@@ -71,7 +71,6 @@ enum Touched {
     Tabs,
 }
 
-/// The filter of one run; see the module's text.
 #[derive(Debug, Default)]
 pub struct RawFilter {
     parser: Parser,
@@ -89,7 +88,6 @@ struct Seen {
 }
 
 impl RawFilter {
-    /// A filter at the start of a block.
     pub fn new() -> Self {
         Self::default()
     }
@@ -124,13 +122,14 @@ impl RawFilter {
         *self = Self::default();
     }
 
-    /// Whether the block can end here without splitting a line, a character or a sequence.
+    /// Returns true if the block can end here without splitting a line, a character or a sequence.
     pub fn at_line_start(&self) -> bool {
         self.parser.is_at_rest() && !self.seen.in_line && !self.seen.moved
     }
 }
 
-/// What repairs a terminal in which nobody has recorded the changes: the modes that make it useless to a shell.
+/// The sequences that repair a terminal whose changes nobody recorded: they reset the modes that make it useless to a
+/// shell.
 #[must_use]
 pub fn repairs() -> Vec<u8> {
     let is_harmful = |what: Touched| match what {

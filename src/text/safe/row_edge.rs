@@ -14,14 +14,13 @@ use crate::text::width::width;
 /// The most bytes of a character with its marks, and of colours that are held back. Beyond it the column counts as unknown.
 const BYTES_MAX: usize = 256;
 
-/// How far the current row is filled.
+/// The filling of the current row.
 #[derive(Debug, Default)]
 pub(super) struct RowEdge {
     /// The terminal's width; 0 if unknown.
     columns: u32,
     /// Columns of the row to the left of the cursor, unless unknown.
     column: Option<u32>,
-    /// The last character with its marks.
     last: String,
     /// Colours that came behind a full row.
     held: Vec<u8>,
@@ -35,7 +34,6 @@ impl RowEdge {
         Self { column: Some(0), ..Self::default() }
     }
 
-    /// Sets the terminal's width.
     pub(super) fn resize(&mut self, columns: u16) {
         if self.columns != u32::from(columns) && self.column != Some(0) {
             // A terminal may or may not wrap the row anew.
@@ -62,7 +60,7 @@ impl RowEdge {
         end.filter(|&(at, _)| at > 0).map_or((text, b"".as_slice()), |(at, _)| text.split_at(at))
     }
 
-    /// Whether the cursor waits behind a full row.
+    /// Returns true if the cursor waits behind a full row.
     pub(super) fn is_full(&self) -> bool {
         self.columns > 1 && !self.is_cut && self.column == Some(self.columns)
     }
@@ -111,7 +109,6 @@ impl RowEdge {
         self.column = Some(if self.columns == 0 { column } else { column.min(self.columns - 1) });
     }
 
-    /// Moves the cursor within the row, to the right or to the left.
     pub(super) fn moved_by(&mut self, columns: i64) {
         if let Some(column) = self.column {
             let from = i64::from(if self.is_full() { self.columns - 1 } else { column });
@@ -119,7 +116,7 @@ impl RowEdge {
         }
     }
 
-    /// Records something here of which terminals differ in whether the cursor still waits afterwards.
+    /// Records an operation after which terminals differ in whether the cursor still waits.
     pub(super) fn touched(&mut self) {
         self.column = self.column.filter(|_| !self.is_full());
     }
@@ -129,7 +126,6 @@ impl RowEdge {
         self.column = None;
     }
 
-    /// Switches wrapping on or off.
     pub(super) fn wrap(&mut self, wraps: bool) {
         (self.column, self.is_cut) = (None, !wraps);
     }
@@ -139,7 +135,7 @@ impl RowEdge {
         *self = Self { columns: self.columns, ..Self::new() };
     }
 
-    /// Where colours go that come here: behind a full row they wait.
+    /// The buffer for colours that come here: after a full row they wait.
     pub(super) fn for_colours<'a>(&'a mut self, out: &'a mut Vec<u8>) -> &'a mut Vec<u8> {
         if !self.is_full() {
             return out;
@@ -152,7 +148,7 @@ impl RowEdge {
         &mut self.held
     }
 
-    /// Appends the colours that were held back, because something follows.
+    /// Appends the held colours, because something follows.
     pub(super) fn release(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.held);
     }

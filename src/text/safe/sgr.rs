@@ -65,7 +65,7 @@ fn next_unit(params: &[u8]) -> (&[u8], Option<&[u8]>) {
 
 fn is_allowed(unit: &[u8]) -> bool {
     if unit.contains(&b';') && unit.contains(&b':') {
-        // Terminals disagree on what such a mixture means.
+        // Terminals disagree on the meaning of such a mixture.
         return false;
     }
     let parts = || unit.split(|b| matches!(b, b';' | b':')).map(first_number);
@@ -76,7 +76,7 @@ fn is_allowed(unit: &[u8]) -> bool {
     }
 }
 
-/// A colour is whole, and not the reserved one; the colon form may hold an empty colour space.
+/// Returns true if a colour is whole, and not the reserved one. The colon form may hold an empty colour space.
 fn is_colour_allowed(mut parts: impl Iterator<Item = u16>) -> bool {
     match parts.next() {
         Some(5) => parts.next().is_some_and(|index| index != RESERVED_INDEX),

@@ -39,7 +39,7 @@ fn least_width(c: char) -> u32 {
     if matches!(c, '\u{2010}'..='\u{2BFF}') { columns.min(1) as u32 } else { columns as u32 }
 }
 
-/// The columns that a character takes, if every terminal gives it the same.
+/// The columns of a character that is equally wide on every terminal; `None` for another one.
 pub(super) fn sure_width(c: char) -> Option<u32> {
     let least = least_width(c);
     (least > 0 && usize::try_from(least) == Ok(width(c))).then_some(least)
@@ -49,7 +49,7 @@ pub(super) fn sure_width(c: char) -> Option<u32> {
 pub(super) struct WrappedLine {
     /// The terminal's width; 0 if unknown, and then each line counts as one row.
     columns: u32,
-    /// Columns from the line's start to the cursor, and to the farthest place where it was.
+    /// Columns from the line's start to the cursor, and to the farthest place that it has reached.
     at: u32,
     end: u32,
     /// Rows of the line when the cursor left it.
@@ -67,7 +67,7 @@ pub(super) struct WrappedLine {
 }
 
 impl WrappedLine {
-    /// Sets the terminal's width. Returns whether it changed.
+    /// Sets the terminal's width. Returns true if it changed.
     pub(super) fn resize(&mut self, columns: u16) -> bool {
         let is_other = self.columns != u32::from(columns);
         if is_other && self.end > 0 {
@@ -197,7 +197,6 @@ impl WrappedLine {
         self.is_lost = true;
     }
 
-    /// Switches wrapping on or off.
     pub(super) fn wrap(&mut self, wraps: bool) {
         self.lose();
         self.is_cut = !wraps;

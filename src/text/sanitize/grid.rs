@@ -25,7 +25,7 @@ pub(crate) struct ScreenCursor {
     pub(crate) wraps: bool,
 }
 
-/// The two character sets, and which of them is in use.
+/// The two character sets, and the one in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Charsets {
     pub(crate) sets: [u8; 2],
@@ -45,7 +45,6 @@ impl Charsets {
 }
 
 impl Grid {
-    /// A blank screen, with its first row.
     pub(crate) fn new() -> Self {
         Self { rows: VecDeque::from([Row::default()]), ..Self::default() }
     }
@@ -57,7 +56,6 @@ impl Grid {
         &mut self.rows[at]
     }
 
-    /// The cursor's row.
     pub(crate) fn current(&mut self) -> &mut Row {
         self.row_mut(self.cursor.row)
     }
@@ -83,12 +81,12 @@ impl Grid {
         region[..count].iter_mut().for_each(Row::reset);
     }
 
-    /// Before which column blanks of this row are text: the cursor's, if it is in the row.
+    /// The column before which blanks of this row are text: the cursor's, if it is in the row.
     pub(crate) fn open_col(&self, at: usize) -> usize {
         if self.cursor.row == at { self.cursor.col } else { 0 }
     }
 
-    /// Whether the cursor is at the start of this row's text, which is about to be overwritten.
+    /// Returns true if the cursor is at the start of this row's text, which is about to be overwritten.
     pub(crate) fn is_parked_at(&self, at: usize) -> bool {
         let ScreenCursor { row, col, wraps } = self.cursor;
         (row, col, wraps) == (at, 0, false) && !self.rows[at].is_empty()

@@ -1,11 +1,12 @@
-//! How long a line that has no end yet is held back from its reader.
+//! Decides how long a line without an end is held back from its reader.
 //!
-//! A line that only grew may be a prompt, or the dots of a program at work. It is held for the settle time, counted from
-//! its first byte that the reader lacks, however much follows. A line that is rewritten is a progress bar or a spinner,
-//! whose states are worth little. It is held until it has been unchanged for [`EDITED`] settle times. A *frame* is held
-//! for longer: a state with the same words as the one that the reader has, or one whose cursor the program has led back
-//! to its start, to overwrite it. No line is held for more than [`LONGEST`] settle times from its first change that the
-//! reader lacks, so a bar costs the reader one line in that time, and a program that never pauses is not silent.
+//! A line that only grew may be a prompt, or the dots of a program at work. It is held for the settle time, counted
+//! from its first byte that the reader lacks, however much follows. A line that is rewritten is a progress bar or a
+//! spinner, whose states are worth little. It is held until it has been unchanged for [`EDITED`] settle times. A
+//! *frame* is held for longer: a state with the same words as the one that the reader has, or one whose cursor the
+//! program has led back to its start, to overwrite it. No line is held for more than [`LONGEST`] settle times from its
+//! first change that the reader lacks, so a bar costs the reader one line in that time, and a program that never pauses
+//! is not silent.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
@@ -15,12 +16,12 @@ const EDITED: u32 = 2;
 /// Settle times for which any line is held, and for which a frame must be unchanged.
 const LONGEST: u32 = 8;
 
-/// What is held of one line, and since when.
+/// The unseen changes of one line, and their times.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LineHold {
-    /// When the first change came that the reader lacks.
+    /// The time of the first change that the reader lacks.
     first: Option<Instant>,
-    /// When the last one came.
+    /// The time of the last one.
     last: Option<Instant>,
     is_edited: bool,
     is_frame: bool,
@@ -29,47 +30,48 @@ pub(super) struct LineHold {
 }
 
 impl LineHold {
-    /// The line is edited, and not only written from its start to its end.
     pub(super) fn on_edited(&mut self) {
         self.is_edited = true;
     }
 
-    /// Something of the line changed at this time.
+    /// Records a change at this time.
     pub(super) fn on_touched(&mut self, at: Instant) {
         self.first.get_or_insert(at);
         self.last = Some(at);
         self.is_frame = false;
     }
 
-    /// The text has been this one since `at`, and the reader lacks it. `grows`: it begins with the text that the reader has.
+    /// Records that the text has been this one since `at`, and that the reader lacks it. `grows`: it begins with the
+    /// text that the reader has.
     pub(super) fn on_changed(&mut self, text: &[u8], grows: bool, at: Instant) {
         self.on_touched(at);
         self.is_frame = self.is_edited && !grows && self.given == Some(words(text));
     }
 
-    /// The reader has this text, and nothing more is held.
+    /// Records that the reader has this text, so nothing more is held.
     pub(super) fn on_given(&mut self, text: &[u8]) {
         self.given = Some(words(text));
         self.release();
     }
 
-    /// Nothing is held: the line is again as the reader has it.
+    /// Holds nothing more: the line is again as the reader has it.
     pub(super) fn release(&mut self) {
         (self.first, self.last) = (None, None);
         self.is_frame = false;
     }
 
-    /// When the last change came, of those that the reader lacks.
+    /// The time of the last change that the reader lacks.
     pub(super) fn last(&self) -> Option<Instant> {
         self.last
     }
 
-    /// Whether all that is held came in one moment.
+    /// Returns true if all held changes came in one moment.
     pub(super) fn is_of_one_moment(&self) -> bool {
         self.first == self.last
     }
 
-    /// When the reader gets the line, if it lacks something of it. `is_parked`: the cursor is at the start of its text.
+    /// The time at which the reader gets the line, if it lacks something of it. `is_parked`: the cursor is at the start
+    /// of its text.
     pub(super) fn due(&self, still: Duration, is_parked: bool) -> Option<Instant> {
         let first = self.first?;
         if !self.is_edited && !is_parked {
@@ -79,7 +81,7 @@ impl LineHold {
         Some((self.last? + still * settles).min(first + still * LONGEST))
     }
 
-    /// The same, if more came at this time than was looked at.
+    /// As [`Self::due`], if more came at this time than was looked at.
     pub(super) fn due_if_touched(mut self, at: Instant, still: Duration, is_parked: bool) -> Option<Instant> {
         let seen = self.due(still, is_parked);
         self.on_touched(at);
@@ -94,7 +96,6 @@ fn words(text: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The letters of a text.
 pub(super) fn letters(text: &[u8]) -> impl Iterator<Item = char> + '_ {
     text.utf8_chunks().flat_map(|chunk| chunk.valid().chars()).filter(|c| c.is_alphabetic())
 }

@@ -32,7 +32,8 @@ pub(super) struct LazyTerminal {
     open_len: usize,
     /// A carriage return follows `pending`, and has no effect if a line feed is next.
     return_seen: bool,
-    /// The sender's clock, and when the last line of `pending` began, or the first part of it that the reader lacks.
+    /// The sender's clock, and the time when the last line of `pending` began, or the first part of it that the reader
+    /// lacks.
     now: Option<Instant>,
     pending_at: Option<Instant>,
 }
@@ -71,7 +72,7 @@ impl LazyTerminal {
         }
     }
 
-    /// Appends all text that is left. The terminal is as new afterwards, but for the count of withheld bytes.
+    /// Appends the remaining text. The terminal is as new afterwards, but for the count of withheld bytes.
     #[expect(clippy::cast_possible_truncation, reason = "both came from a u16")]
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         self.lay_out(out);
@@ -118,7 +119,6 @@ impl LazyTerminal {
         }
     }
 
-    /// Sends every row that the reader lacks.
     pub(super) fn release(&mut self, out: &mut Vec<u8>) {
         if self.terminal.sender.is_none() || (!self.pending.is_empty() && self.open_len == 0) {
             return;
@@ -129,7 +129,7 @@ impl LazyTerminal {
         }
     }
 
-    /// When the next row has to be looked at or sent.
+    /// The time at which the next row must be looked at or sent.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let sender = self.terminal.sender.as_ref()?;
         if self.pending.is_empty() {
@@ -170,8 +170,8 @@ impl LazyTerminal {
         }
     }
 
-    /// Whether text can be kept as bytes: the cursor is at the start of a fresh last row, and no mode changes the meaning
-    /// of text.
+    /// Returns true if text can be kept as bytes: the cursor is at the start of a fresh last row, and no mode changes
+    /// the meaning of text.
     fn is_plain(&self) -> bool {
         let terminal = &self.terminal;
         let grid = &terminal.main;
@@ -188,12 +188,11 @@ impl LazyTerminal {
             && (at == 0 || self.is_closed(&grid.rows[at - 1]))
     }
 
-    /// Whether a row is finished: no row continues it, and the sender's reader has it.
+    /// Returns true if a row is finished: no row continues it, and the sender's reader has it.
     fn is_closed(&self, row: &Row) -> bool {
         !row.wrapped() && (self.terminal.sender.is_none() || row.history.is_up_to_date())
     }
 
-    /// Writes text at the cursor.
     fn text(&mut self, run: &[u8], out: &mut Vec<u8>) {
         if self.return_seen {
             if run[0] == b'\n' {
@@ -248,7 +247,7 @@ impl LazyTerminal {
         self.note_grown(open_len, out);
     }
 
-    /// Takes lines that end in CR LF, without copying them twice. Returns how many bytes.
+    /// Takes lines that end in CR LF, without copying them twice. Returns the number of bytes.
     fn take_lines(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         let before = self.pending.len();
         let taken = lines::take(&input[..input.len().min(PENDING_BYTES_MAX)], &mut self.pending);
@@ -263,7 +262,7 @@ impl LazyTerminal {
         taken
     }
 
-    /// Goes on after `pending` has grown. Its last line, which has no end, has this many bytes now.
+    /// Continues after `pending` has grown. Its last line, which has no end, now has `open_len` bytes.
     fn note_grown(&mut self, open_len: usize, out: &mut Vec<u8>) {
         if open_len == 0 || self.open_len == 0 {
             self.pending_at = None;
@@ -283,7 +282,7 @@ impl LazyTerminal {
         }
     }
 
-    /// Appends the pending lines that have scrolled off. Returns whether there were any.
+    /// Appends the pending lines that have scrolled off. Returns true if there were any.
     fn shorten(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(cut) = start_of_last_lines(&self.pending, self.terminal.rows - 1) else { return false };
         self.scroll_all_off(out);
@@ -319,12 +318,12 @@ impl LazyTerminal {
     }
 }
 
-/// Whether the text surely has a character with a width, one that REP can repeat.
+/// Returns true if the text surely has a character that REP can repeat: one with a width.
 fn has_character(text: &[u8]) -> bool {
     text.iter().any(|b| matches!(b, b' '..=b'~'))
 }
 
-/// The length of the last line after `run`, or nothing if a line in it is too long to be kept as bytes.
+/// The length of the last line after `run`; `None` if a line in it is too long to be kept as bytes.
 fn open_line_after(open_len: usize, run: &[u8]) -> Option<usize> {
     let (mut open_len, mut rest) = (open_len, run);
     while open_len + rest.len() > EXTRA_BYTES_MAX {
@@ -335,7 +334,7 @@ fn open_line_after(open_len: usize, run: &[u8]) -> Option<usize> {
     Some(memchr::memrchr(b'\n', rest).map_or(open_len + rest.len(), |at| rest.len() - at - 1))
 }
 
-/// Where the last `keep` complete lines and the open one begin, if there are lines before them.
+/// The start of the last `keep` complete lines and the open one; `None` if there are no lines before them.
 fn start_of_last_lines(text: &[u8], keep: usize) -> Option<usize> {
     let (mut lines, mut end) = (keep, text.len());
     // Counting line feeds is faster than finding each.

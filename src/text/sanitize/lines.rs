@@ -16,7 +16,8 @@ const FEW: usize = 4;
 type Stretch = [u8; STRETCH_BYTES + COPY_BYTES];
 type Places = [u16; STRETCH_BYTES + FEW];
 
-/// Copies whole stretches of `input`, up to the first control that does not end a line. Returns how many bytes were taken.
+/// Copies whole stretches of `input`, up to the first control that does not end a line. Returns the number of bytes
+/// taken.
 pub(super) fn take(input: &[u8], out: &mut Vec<u8>) -> usize {
     let mut len = out.len();
     let mut taken = 0;
@@ -34,7 +35,7 @@ pub(super) fn take(input: &[u8], out: &mut Vec<u8>) -> usize {
     taken
 }
 
-/// Copies a stretch without its excess bytes. Returns how many bytes were taken and how many written.
+/// Copies a stretch without its excess bytes. Returns the numbers of bytes taken and written.
 #[inline]
 fn take_stretch(stretch: &Stretch, places: &mut Places, text: &mut [u8]) -> (usize, usize) {
     let count = stops(stretch, places);
@@ -59,7 +60,7 @@ fn copy(from: &[u8], len: usize, to: &mut [u8]) {
     to[..len].copy_from_slice(&from[..len]);
 }
 
-/// Records the places of the stops. Returns their number.
+/// Records the places of the stops, and returns their number.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "a block has 64 bytes")]
 fn stops(stretch: &Stretch, places: &mut Places) -> usize {

@@ -56,7 +56,7 @@ impl Row {
         self.history = RowHistory::default();
     }
 
-    /// Whether the row was never written.
+    /// Returns true if the row was never written.
     pub(crate) fn is_fresh(&self) -> bool {
         self.cells.is_empty() && self.prefix.is_empty() && !self.wrapped && !self.dirty
     }
@@ -78,13 +78,12 @@ impl Row {
         }
     }
 
-    /// Whether the next row continues this one's line after a soft wrap. A redrawn row that is padded with blanks up to
-    /// the margin is a line of its own: tools that let a full-width bar wrap mean two lines.
+    /// Returns true if the next row continues this one's line after a soft wrap. A redrawn row that is padded with
+    /// blanks up to the margin is a line of its own: tools that let a full-width bar wrap mean two lines.
     pub(crate) fn joined(&self) -> bool {
         self.wrapped && !(self.dirty && self.cells.ends_with(&[BLANK, BLANK]))
     }
 
-    /// The number of cells that are part of the text.
     fn text_len(&self) -> usize {
         if !self.dirty || self.joined() {
             return self.cells.len();
@@ -96,12 +95,12 @@ impl Row {
         self.prefix.is_empty() && self.text_len() == 0
     }
 
-    /// Appends the row's text.
     pub(crate) fn render(&self, out: &mut Vec<u8>) {
         self.render_to(0, out);
     }
 
-    /// The same, with the blanks behind the text as far as before column `col`, where the cursor is: a prompt ends in one.
+    /// As [`Self::render`], with the blanks after the text up to column `col`, where the cursor is: a prompt ends in
+    /// one.
     #[expect(clippy::cast_possible_truncation, reason = "the caller knows that the row is ASCII")]
     pub(crate) fn render_to(&self, col: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
@@ -128,7 +127,7 @@ impl Row {
         (cell.0 & CLUSTER != 0).then(|| self.clusters[(cell.0 & VALUE) as usize].as_slice())
     }
 
-    /// Turns the group that cell `at` is part of into blanks, before the cell changes.
+    /// Blanks the group that contains cell `at`, before the cell changes.
     fn ungroup(&mut self, at: usize) {
         if !self.mixed || self.cells.get(at).is_none_or(|cell| cell.0 & (HEAD | TAIL) == 0) {
             return;
@@ -149,7 +148,6 @@ impl Row {
         }
     }
 
-    /// Prepares cells `at..end` for being written.
     fn overwrite(&mut self, at: usize, end: usize) {
         self.history.touch();
         self.pad(at);
@@ -255,7 +253,6 @@ impl Row {
         }
     }
 
-    /// Erases columns `from..to`.
     pub(crate) fn blank(&mut self, from: usize, to: usize) {
         let to = to.min(self.cells.len());
         if from >= to {
@@ -277,7 +274,6 @@ impl Row {
         self.wrapped = false;
     }
 
-    /// Erases the whole row.
     pub(crate) fn clear(&mut self) {
         self.history.touch();
         if !self.cells.is_empty() {

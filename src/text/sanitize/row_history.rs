@@ -1,4 +1,4 @@
-//! What a row's reader has of it, and since when the row has been unchanged.
+//! The part of a row that its reader has, and the time for which the row has been unchanged.
 
 use super::hold::LineHold;
 
@@ -18,7 +18,6 @@ pub(super) struct RowHistory {
 }
 
 impl RowHistory {
-    /// Records a change of the row.
     pub(super) fn touch(&mut self) {
         self.touched = true;
     }
@@ -29,22 +28,22 @@ impl RowHistory {
         self.hold.on_edited();
     }
 
-    /// Whether the reader got this row, in its present state or an earlier one.
+    /// Returns true if the reader got this row, in its present state or an earlier one.
     pub(super) fn was_sent(&self) -> bool {
         self.sent.is_some()
     }
 
-    /// Whether the reader has the row's present state.
+    /// Returns true if the reader has the row's present state.
     pub(super) fn is_up_to_date(&self) -> bool {
         self.sent.is_some() && self.sent == self.seen && !self.touched
     }
 
-    /// Whether the reader lacks text that was there at the last look.
+    /// Returns true if the reader lacks text that was there at the last look.
     pub(super) fn is_news(&self) -> bool {
         self.differs() && !self.blank
     }
 
-    /// Whether the text at the last look is not what the reader has.
+    /// Returns true if the reader's text is not that of the last look.
     pub(super) fn differs(&self) -> bool {
         self.seen.is_some() && self.seen != self.sent
     }

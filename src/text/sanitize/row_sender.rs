@@ -1,8 +1,9 @@
-//! Decides when a reader that follows along gets which row of a growing screen.
+//! Decides which row of a growing screen a reader that follows along gets, and when.
 //!
 //! As long as the program has never moved its cursor up, a row is sent when its line feed comes. After that any row may
-//! change, so a row is sent when it was held for long enough (see [`super::hold`]), when it scrolls off, or when the program
-//! ends. A row that changes after it was sent is sent again; if it is the last one sent and only grew, its new bytes are sent.
+//! change, so a row is sent when it was held for long enough (see [`super::hold`]), when it scrolls off, or when the
+//! program ends. A row that changes after it was sent is sent again; if it is the last one sent and only grew, its new
+//! bytes are sent.
 //!
 //! The reader gets lines. `open` is the row whose line has no end yet.
 
@@ -21,7 +22,7 @@ use super::row_history::RowHistory;
 struct Queue(Vec<(Instant, Instant)>);
 
 impl Queue {
-    /// Adds a row that last changed at `since` and would be due at `due` on its own. Returns when it is due.
+    /// Adds a row that last changed at `since` and would be due at `due` on its own. Returns its time.
     fn push(&mut self, since: Instant, due: Instant) -> Instant {
         let before = self.0.iter().filter(|(earlier, _)| *earlier <= since).map(|&(_, due)| due).max();
         let due = before.map_or(due, |before| due.max(before));
@@ -102,7 +103,7 @@ impl RowSender {
         }
     }
 
-    /// Ends the line that the reader has the beginning of.
+    /// Ends the line whose beginning the reader has.
     pub(super) fn close_line(&mut self, out: &mut Vec<u8>) {
         if self.open.take().is_some() {
             out.push(b'\n');
@@ -164,7 +165,8 @@ impl RowSender {
         }
     }
 
-    /// When the next row has to be looked at or sent. Rows that were touched since the last look were so at `touched_at`.
+    /// The time at which the next row must be looked at or sent. `touched_at` is the time of all changes since the last
+    /// look.
     pub(super) fn deadline(&self, grid: &Grid, touched_at: Instant) -> Option<Instant> {
         let mut queue = Queue::default();
         let due = grid.rows.iter().enumerate().filter_map(|(at, Row { history, .. })| {
@@ -180,7 +182,6 @@ impl RowSender {
         due.min()
     }
 
-    /// Ends the stream: sends every row that the reader does not have.
     pub(super) fn send_all(&mut self, grid: &mut Grid, out: &mut Vec<u8>) {
         let count = grid.live_rows();
         for at in 0..count {
@@ -188,7 +189,7 @@ impl RowSender {
         }
     }
 
-    /// Sends every row that the reader does not have, in the midst of the stream.
+    /// Sends every row that the reader lacks, in the midst of the stream.
     pub(super) fn release(&mut self, grid: &mut Grid, out: &mut Vec<u8>) {
         if !grid.rows.iter().any(|row| row.history.touched || row.history.is_news()) {
             return;
@@ -234,7 +235,7 @@ impl RowSender {
             return;
         }
         if erased {
-            // The line that the reader has the beginning of was erased.
+            // The line whose beginning the reader has was erased.
             return self.close_line(out);
         }
         match &self.open {
@@ -256,7 +257,7 @@ impl RowSender {
     }
 }
 
-/// Whether a text lacks only the blanks at the end of what the reader has.
+/// Returns true if a text lacks only the blanks at the end of `given`.
 pub(super) fn is_short_of_blanks(text: &[u8], given: &[u8]) -> bool {
     given.strip_prefix(text).is_some_and(|blanks| blanks.iter().all(|&byte| byte == b' '))
 }

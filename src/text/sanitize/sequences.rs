@@ -4,7 +4,7 @@ use super::virtual_terminal::VirtualTerminal;
 use crate::text::csi::Csi;
 
 impl VirtualTerminal {
-    /// Carries out a sequence. Returns whether it may have changed rows above the cursor.
+    /// Carries out a sequence. Returns true if it may have changed rows above the cursor.
     pub(crate) fn control_sequence(&mut self, csi: &Csi<'_>, last: u8, out: &mut Vec<u8>) -> bool {
         if !csi.intermediates.is_empty() {
             self.soft_reset();
@@ -51,7 +51,7 @@ impl VirtualTerminal {
                 let ended_early = csi.value(0) == 0 && self.grid().cursor.wraps;
                 self.erase(csi.value(0), last, out);
                 if ended_early {
-                    // Behind the last column there is nothing to erase, and the next character still wraps.
+                    // After the last column there is nothing to erase, and the next character still wraps.
                     return false;
                 }
                 last == b'J' && csi.value(0) == 1
@@ -86,7 +86,7 @@ impl VirtualTerminal {
         }
     }
 
-    /// Sets the scrolling region. Returns whether the margins are valid.
+    /// Sets the scrolling region. Returns true if the margins are valid.
     fn set_margins(&mut self, csi: &Csi<'_>) -> bool {
         let rows = self.rows;
         let top = usize::from(csi.count(0)) - 1;

@@ -26,12 +26,11 @@ use crate::text::{scan, utf8};
 
 /// Rows and columns of the terminal on which a stream is read once it has moved its cursor up.
 const SCREEN: (u16, u16) = (48, 4096);
-/// A sequence of more bytes than this is a string, and is then read many bytes at a time.
+/// A longer sequence is a string, and is then read many bytes at a time.
 const SEQUENCE_BYTES: usize = 300;
 /// Bytes read and copied at a time, few enough to stay in the processor's cache in between.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The filter of one stream; see the module's text.
 #[derive(Debug, Clone)]
 pub(super) struct Tidy {
     still: Duration,
@@ -44,14 +43,13 @@ pub(super) struct Tidy {
     /// The last finished line ended in CR LF. Lines after a movement upwards get the same ending.
     has_returns: bool,
     is_raw: bool,
-    /// The first bytes of a character that is not complete yet, and when they came.
+    /// The first bytes of an incomplete character, and their time.
     partial: Vec<u8>,
     partial_at: Option<Instant>,
 }
 
-/// Where a piece of the stream ceases to be text.
+/// The place where a piece of the stream ceases to be text.
 enum TextEnd {
-    /// Nowhere.
     None,
     /// An incomplete character begins at this byte.
     Partial(usize),
@@ -59,9 +57,9 @@ enum TextEnd {
     Binary(usize),
 }
 
-/// Why a byte inside a sequence is not text.
+/// The reason why a byte inside a sequence is not text.
 enum NotText {
-    /// It begins a character that is not complete yet.
+    /// It begins an incomplete character.
     Incomplete,
     Binary,
 }
@@ -200,7 +198,7 @@ impl Tidy {
         }
     }
 
-    /// The stream is binary data from these bytes on.
+    /// Passes the stream as binary data from these bytes on.
     fn turn_raw(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         (self.is_raw, self.partial_at) = (true, None);
         self.finish_screen(out);
@@ -209,10 +207,10 @@ impl Tidy {
     }
 
     fn read(&mut self, input: &[u8], out: &mut Vec<u8>) -> TextEnd {
-        // Bytes before `at` were read, and those before `from` are finished with.
+        // Bytes before `at` were read, and those before `from` are done.
         let is_plain = self.screen.is_none() && self.parser.is_at_rest();
         let (mut from, mut at) = (0, if is_plain { scan::plain_len(input) } else { 0 });
-        // The text before the colours that were passed over. They have no effect, so the text around them is taken as one.
+        // The text before skipped colours. They have no effect, so the text around them is taken as one.
         let mut before = Vec::new();
         while at < input.len() {
             if self.screen.is_some() {
@@ -267,7 +265,7 @@ impl Tidy {
         TextEnd::None
     }
 
-    /// Takes the text `before` and the text behind it.
+    /// Takes the text `before` and the text after it.
     fn plain_behind(&mut self, before: &mut Vec<u8>, text: &[u8], out: &mut Vec<u8>) {
         if before.is_empty() {
             return self.plain(text, out);
@@ -301,7 +299,7 @@ impl Tidy {
         self.line.write(open, self.now, out);
     }
 
-    /// Takes an ESC, with its control sequence if that is complete. Returns how many bytes that is.
+    /// Takes an ESC, with its control sequence if that is complete. Returns the number of bytes.
     fn escape(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         if let Some(body) = body_len(input) {
             self.control_sequence(&input[2..][..body], input[body + 2], out);
@@ -311,7 +309,7 @@ impl Tidy {
         1
     }
 
-    /// Reads bytes inside a sequence. Returns how many.
+    /// Reads bytes inside a sequence. Returns their number.
     fn read_sequence(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, NotText> {
         let is_long = self.sequence_bytes > SEQUENCE_BYTES;
         let len = match input[0] {
@@ -357,7 +355,7 @@ impl Tidy {
         }
     }
 
-    /// The cursor moves to another line: from here on the stream is read as on a terminal.
+    /// Reads the stream as on a terminal from here on, because the cursor moves to another line.
     fn climb(&mut self, sequence: &[u8], out: &mut Vec<u8>) {
         let text = self.line.take_or_finish(out);
         let mut screen = Box::new(Collapse::new(SCREEN.0, SCREEN.1, Some(self.still)));
@@ -386,7 +384,7 @@ impl Tidy {
     }
 }
 
-/// The length of what is between `ESC [` and the last byte of a complete control sequence.
+/// The length of the bytes between `ESC [` and the last byte of a complete control sequence.
 #[inline]
 fn body_len(input: &[u8]) -> Option<usize> {
     let body = input.strip_prefix(b"\x1b[")?;

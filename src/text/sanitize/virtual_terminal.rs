@@ -33,7 +33,7 @@ pub(crate) struct VirtualTerminal {
     pub(crate) charsets: Charsets,
     /// The last character with a width, for REP.
     pub(crate) last: Option<char>,
-    /// Without one, a line goes to the reader when it scrolls off.
+    /// Without a sender, a line goes to the reader when it scrolls off.
     pub(crate) sender: Option<RowSender>,
 }
 
@@ -58,7 +58,6 @@ impl VirtualTerminal {
         self.alt.as_mut().unwrap_or(&mut self.main)
     }
 
-    /// The last row that scrolls.
     pub(crate) fn bottom(&mut self) -> usize {
         let last = self.rows - 1;
         self.grid().bottom.unwrap_or(last)
@@ -355,7 +354,7 @@ impl VirtualTerminal {
         grid.bottom = None;
     }
 
-    /// Whether a private mode affects the text. Most affect keys, the mouse or the cursor's looks.
+    /// Returns true if a private mode affects the text. Most affect keys, the mouse or the cursor's looks.
     pub(crate) fn knows_private_mode(mode: u16) -> bool {
         matches!(mode, 7 | 47 | 1047..=1049)
     }

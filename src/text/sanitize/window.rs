@@ -19,28 +19,27 @@ pub(super) const BLOCK_BYTES: usize = WIDE + STEP;
 /// This many plain blocks in a row are a long run of text, which the parser copies faster.
 const CLEAN_BLOCKS_MAX: usize = 4;
 
-/// How controls read in a window.
+/// The meaning of controls in a window.
 pub(super) trait Reading {
-    /// Whether a carriage return before other text starts a new line; otherwise it ends the window.
+    /// If true, a carriage return before other text starts a new line; otherwise it ends the window.
     const RETURN_STARTS_LINE: bool;
 
-    /// Whether the control sequence has no effect. Its last byte follows `body`; `after_return` says whether a carriage
+    /// Returns true if the control sequence has no effect. Its last byte follows `body`; `after_return`: a carriage
     /// return comes before it.
     fn has_no_effect(block: &[u8; BLOCK_BYTES], body: Range<usize>, after_return: bool) -> bool;
 }
 
-/// The text of the input taken so far.
 #[derive(Debug)]
 pub(super) struct Window<R> {
     text: [u8; TEXT_BYTES + BLOCK_BYTES],
     len: usize,
-    /// Whether the text before the window ended a line.
+    /// True if the text before the window ended a line.
     at_line_start: bool,
     pub(super) return_seen: bool,
     reading: PhantomData<R>,
 }
 
-/// How much of a block was taken.
+/// The taken part of a block.
 struct Taken {
     bytes: usize,
     /// The window ends here.
@@ -57,7 +56,7 @@ impl<R: Reading> Window<R> {
         &self.text[..self.len]
     }
 
-    /// Takes the beginning of `input`. Returns how many bytes.
+    /// Takes the beginning of `input`. Returns the number of bytes.
     #[inline]
     pub(super) fn fill(&mut self, input: &[u8]) -> usize {
         let mut padded = [0; BLOCK_BYTES];
@@ -149,7 +148,7 @@ impl<R: Reading> Window<R> {
         self.end(len + WIDE - from, WIDE, false)
     }
 
-    /// Takes a carriage return that no line feed follows at once. Returns the place after it, or what was taken if the
+    /// Takes a carriage return without a line feed right after it. Returns the place after it, or the taken part if the
     /// window ends.
     #[inline]
     fn lone_return(&mut self, block: &[u8; BLOCK_BYTES], at: usize, ends: &mut Option<u64>) -> Result<usize, Taken> {

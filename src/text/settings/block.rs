@@ -5,7 +5,7 @@ use super::{SettingEdit, SettingsError, Splice};
 
 /// The line before the block.
 pub(super) const OPEN: &str = "# >>> rexec init >>>";
-/// The line behind it.
+/// The line after it.
 pub(super) const CLOSE: &str = "# <<< rexec init <<<";
 
 /// Finds the block, with its marks and the end of its last line.
@@ -29,7 +29,7 @@ pub fn is_in(text: &str) -> bool {
     find(text).is_ok_and(|block| block.is_some())
 }
 
-/// Appends a block with these lines. There is no empty line before it, because a text above may own that.
+/// Appends a block with these lines. No empty line precedes it, because a text above may own that.
 pub(super) fn appended(text: &str, lines: &str) -> Splice {
     let end = line_end(text);
     let is_line = text.trim_start_matches('\u{feff}').is_empty() || text.ends_with('\n');
@@ -37,13 +37,14 @@ pub(super) fn appended(text: &str, lines: &str) -> Splice {
     Splice::insert(text.len(), format!("{before}{OPEN}\n{lines}{CLOSE}\n").replace("\r\n", "\n").replace('\n', end))
 }
 
-/// The text without the block; `None` if it has none. `edit` is what has put it there.
+/// The text without the block; `None` if it has none. `edit` has put it there.
 ///
 /// # Errors
+///
 /// The block has no end.
 pub fn unset(text: &str, edit: &SettingEdit) -> Result<Option<String>, SettingsError> {
     let Some(block) = find(text)? else { return Ok(None) };
-    // What the edit has put before the block goes with it, if it is still there.
+    // The addition of the edit before the block goes with it, if it is still there.
     let added = edit.splices.first().map_or("", |splice| splice.added.as_str());
     let lead = added.find(OPEN).map_or("", |at| &added[..at]);
     let before = &text[..block.start];

@@ -14,7 +14,6 @@ const STEP: &str = "  ";
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Returns the text with the setting.
 pub(super) fn set(
     text: &str,
     has_comments: bool,
@@ -50,8 +49,8 @@ pub(super) fn set(
     }
 }
 
-/// Returns the text without the setting, or `None` if the text has it no more. Somebody may have written comments since,
-/// and an earlier release has edited texts that [`set`] refuses.
+/// Returns the text without the setting, or `None` if it is gone. Somebody may have written comments since, and an
+/// earlier release has edited texts that [`set`] refuses.
 pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Option<String>, SettingsError> {
     let has_comments = JsonText::read(text, false).is_err();
     let json = JsonText::read(text, has_comments)?;
@@ -61,7 +60,7 @@ pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<
     let path = json.path(&setting.keys).unwrap_or_default();
     let by_key = match (&edit.was, path.last()) {
         (Some(was), Some(member)) => vec![vec![Splice::replace(text, member.value(), was.clone())]],
-        // The objects that were made for the setting go with it, unless they hold something else.
+        // The objects made for the setting go with it, unless they hold something else.
         _ => path.iter().rev().take(edit.made + 1).rev().map(|member| json.removal(member)).collect(),
     };
     let by_key = by_key.iter().filter_map(|splices| applied(text, splices));
@@ -75,7 +74,6 @@ pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<
     }
 }
 
-/// Returns true if the text has the setting.
 pub(super) fn holds(text: &str, has_comments: bool, setting: &Setting) -> Result<bool, SettingsError> {
     Ok(has(&JsonText::read(text, has_comments)?.value, setting))
 }
@@ -84,7 +82,7 @@ fn has(settings: &Value, setting: &Setting) -> bool {
     setting.keys.iter().try_fold(settings, |inner, key| inner.get(key)) == Some(&value(setting))
 }
 
-/// The settings with one more, unless something that is no object is in its way.
+/// The settings with one more; `None` if something that is no object is in its way.
 fn with(settings: &Value, setting: &Setting) -> Option<Value> {
     let mut settings = settings.clone();
     let mut place = &mut settings;
@@ -109,7 +107,7 @@ pub(super) fn lines(settings: &[Setting]) -> String {
     members.collect::<Vec<_>>().join(",\n") + "\n"
 }
 
-/// How members are written.
+/// The layout of members.
 struct MemberLayout<'t> {
     /// The blanks before a member; `None` if all members are on one line.
     indent: Option<String>,
@@ -159,7 +157,6 @@ struct JsonMember<'j> {
 }
 
 impl JsonMember<'_> {
-    /// The bytes of the value.
     fn value(&self) -> Range<usize> {
         self.json.tokens[self.first].start..self.json.tokens[self.last].end
     }
@@ -192,7 +189,7 @@ impl<'t> JsonText<'t> {
         self.tokens.get(at).map_or("", |range| &self.plain[range.clone()])
     }
 
-    /// The commas that have a value before them and nothing behind them.
+    /// The commas after a value with no value after them.
     fn trailing_commas(&self) -> impl Iterator<Item = Range<usize>> {
         let is_trailing = |at: &usize| {
             self.token(*at) == ","
@@ -202,7 +199,7 @@ impl<'t> JsonText<'t> {
         (1..self.tokens.len()).filter(is_trailing).map(|at| self.tokens[at].clone())
     }
 
-    /// The members that lead to a setting, the outermost first, as far as they are there.
+    /// The members that lead to a setting, the outermost first, up to the first missing one.
     fn path(&self, keys: &[String]) -> Result<Vec<JsonMember<'_>>, SettingsError> {
         let (mut path, mut object) = (Vec::new(), 0);
         for key in keys {
@@ -228,7 +225,7 @@ impl<'t> JsonText<'t> {
         serde_json::from_str::<String>(self.token(at)).is_ok_and(|written| written == key)
     }
 
-    /// The members of the object whose brace is this token.
+    /// The members of the object that this brace token opens.
     fn members(&self, open: usize) -> Vec<JsonMember<'_>> {
         let (mut members, mut at) = (Vec::new(), open + 1);
         while self.token(at) != "}" {
@@ -249,7 +246,7 @@ impl<'t> JsonText<'t> {
         members
     }
 
-    /// Puts a member behind the opening brace of the innermost object of this path.
+    /// Puts a member after the opening brace of the innermost object of this path.
     fn insertion(&self, path: &[JsonMember<'_>], keys: &[String], value: &Value) -> Result<Splice, SettingsError> {
         let (text, end) = (self.text, line_end(self.text));
         let mut layout = MemberLayout { indent: Some(String::new()), step: STEP, colon: ": ", end };
@@ -306,7 +303,7 @@ impl<'t> JsonText<'t> {
         self.tokens[at].end..self.tokens[at + 1].start
     }
 
-    /// Takes a member out, with one of the commas beside it. A member whose value has comments in it stays.
+    /// Removes a member with one of the commas beside it. A member whose value contains comments stays.
     fn removal(&self, member: &JsonMember<'_>) -> Vec<Splice> {
         let (text, start, mut end) = (self.text, self.tokens[member.key].start, member.value().end);
         if self.plain[member.value()] != text[member.value()] {
@@ -360,7 +357,7 @@ fn without_comments(text: &str) -> String {
     plain
 }
 
-/// How long the string is that begins here. One without an end goes on to the end of the text.
+/// The length of the string that begins here. One without an end goes on to the end of the text.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     let ends = |byte| {

@@ -1,4 +1,4 @@
-//! TOML that belongs to other programs: its headers and keys are found, its values are passed and never read.
+//! Edits TOML that belongs to other programs: finds headers and keys, and skips values without reading them.
 //!
 //! Invariant: an edit changes one pair. All other pairs have the same keys and the same text before and after it.
 
@@ -12,17 +12,16 @@ use super::{Setting, SettingChange, SettingEdit, SettingValue, SettingsError, Sp
 struct TomlPair {
     /// All keys that lead to it.
     keys: Vec<String>,
-    /// How many of them are those of the table's header.
+    /// The number of these keys that the table's header has.
     header: usize,
     start: usize,
     value: Range<usize>,
 }
 
-/// The header of a table.
 #[derive(Debug)]
 struct TomlHeader {
     keys: Vec<String>,
-    /// Has `[[` and `]]`.
+    /// The header has `[[` and `]]`.
     is_list: bool,
     start: usize,
 }
@@ -77,7 +76,7 @@ impl TomlOutline {
         Some((again.start, format!("the table `{}` is there twice", table.join("."))))
     }
 
-    /// The line for a setting, in its table or behind one that is made for it.
+    /// The line for a setting, in its table or after a new one.
     fn insertion(&self, text: &str, setting: &Setting) -> SettingEdit {
         let (table, end) = (setting.table(), line_end(text));
         let edit = |at, added, made| SettingEdit { splices: vec![Splice::insert(at, added)], was: None, made };
@@ -87,7 +86,7 @@ impl TomlOutline {
             let line = line(indentation(text, header.start), &setting.keys[table.len()..], setting);
             return edit(at, format!("{before}{line}{end}"), 0);
         }
-        // A table that dotted keys have made cannot have a header.
+        // A table made by dotted keys cannot have a header.
         if let Some(pair) = self.pairs.iter().find(|pair| pair.header < table.len() && pair.keys.starts_with(table)) {
             let line = line(indentation(text, pair.start), &setting.keys[pair.header..], setting);
             return edit(pair.start - indentation(text, pair.start).len(), format!("{line}{end}"), 0);
@@ -144,7 +143,7 @@ pub(super) fn set(text: &str, setting: &Setting, force: bool) -> Result<SettingC
     }
 }
 
-/// Returns the text without the setting, or `None` if the text has it no more.
+/// Returns the text without the setting, or `None` if it is gone.
 pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Option<String>, SettingsError> {
     let outline = TomlOutline::read(text)?;
     let reverted = reverted_lines(text, edit);
@@ -167,13 +166,12 @@ pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<
     }
 }
 
-/// Returns true if the text has the setting.
 pub(super) fn holds(text: &str, setting: &Setting) -> Result<bool, SettingsError> {
     let outline = TomlOutline::read(text)?;
     Ok(outline.pair(setting).is_some_and(|pair| is_value(&text[pair.value.clone()], &setting.value)))
 }
 
-/// Returns true if the setting is all that one text has and the other has not, or has with the value that it `was`.
+/// Returns true if the two texts differ only by the setting: one lacks it, or has it with the value that it `was`.
 fn differ_by(with: &str, without: &str, setting: &Setting, was: Option<&str>) -> bool {
     let (Ok(first), Ok(second)) = (TomlOutline::read(with), TomlOutline::read(without)) else { return false };
     let mut facts = first.facts(with);
@@ -215,7 +213,7 @@ fn written(value: &SettingValue) -> String {
     }
 }
 
-/// Returns true if a value that is written like this is the wanted one.
+/// Returns true if the written value is the wanted one.
 fn is_value(written: &str, value: &SettingValue) -> bool {
     match value {
         SettingValue::False => written == "false",
@@ -239,7 +237,6 @@ fn dotted(keys: &[String]) -> String {
     written.collect::<Vec<_>>().join(".")
 }
 
-/// A place in a TOML text.
 struct TomlCursor<'t> {
     text: &'t str,
     at: usize,
@@ -302,7 +299,7 @@ impl<'t> TomlCursor<'t> {
         }
     }
 
-    /// Passes `=` and a value, to the end of the line that the value ends on. Returns where the value is.
+    /// Skips `=` and a value, to the end of the value's last line. Returns the value's place.
     fn value(&mut self) -> Result<Range<usize>, SettingsError> {
         if !self.take("=") {
             return Err(self.wrong("`=` is missing"));

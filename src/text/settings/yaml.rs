@@ -21,7 +21,7 @@ pub(super) fn set(text: &str, setting: &Setting) -> Result<SettingChange, Settin
     }
 }
 
-/// The line that no block can follow, and why.
+/// The line that no block can follow, and the reason.
 fn obstacle(text: &str, key: &str) -> Option<(usize, String)> {
     let (mut has_mark, mut has_key) = (false, false);
     for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -69,7 +69,6 @@ fn begins_mapping(line: &str) -> bool {
         && (key.ends_with(':') || key.contains(": ") || key.contains(":\t"))
 }
 
-/// Returns true if the text has the item of this setting.
 pub(super) fn holds(text: &str, setting: &Setting) -> bool {
     let item = item(setting);
     let ends = |rest: &str| rest.is_empty() || rest.starts_with(['"', '\'', ',', ']', ' ']);
@@ -77,7 +76,7 @@ pub(super) fn holds(text: &str, setting: &Setting) -> bool {
     text.lines().filter(|line| is_content(line)).any(has)
 }
 
-/// Returns the text without the setting, or `None` if the text has it no more.
+/// Returns the text without the setting, or `None` if it is gone.
 pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Option<String>, SettingsError> {
     if !holds(text, setting) {
         return Ok(None);
@@ -85,7 +84,7 @@ pub(super) fn undo(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<
     let rows: Vec<&str> = text.split_inclusive('\n').collect();
     let written = [written(setting), item(setting).to_owned()].map(|item| format!("- {item}"));
     let item = rows.iter().position(|row| written.iter().any(|item| row.trim() == item));
-    // Items of somebody else's keep the key of the list.
+    // Items of somebody else keep the key of the list.
     let next = item.and_then(|item| rows[item + 1..].iter().find(|row| is_content(row)));
     let has_more = edit.made > 0 && next.is_some_and(|row| row.starts_with([' ', '\t', '-']));
     let by_place = reverted_lines(text, edit).filter(|after| !has_more && !holds(after, setting));

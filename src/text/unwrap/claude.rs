@@ -12,23 +12,22 @@ use snapshot::KnownScript;
 use super::scan::{Rest, all};
 use super::{Caller, Short};
 
-/// Behind each step that may fail.
+/// The end of each step that may fail.
 const OR_TRUE: &[u8] = b" 2>/dev/null || true && ";
 
-/// What Claude Code puts before all of it in its sandbox: the end of the descriptor of its helper.
+/// The start of all sandboxed calls: it closes the descriptor of the sandbox's helper.
 const SANDBOX: &[u8] = b"exec 3<&- || exit 126; ";
-/// Before the port of the sandbox's proxy …
+/// The text before the port of the sandbox's proxy …
 const PROXY: &[u8] = b"export GIT_CONFIG_PARAMETERS=\"${GIT_CONFIG_PARAMETERS:+${GIT_CONFIG_PARAMETERS} }\
                        'credential.http://127.0.0.1:";
-/// … and behind it.
+/// … and after it.
 const NO_HELPER: &[u8] = b".helper='\" && ";
 
-/// What the shell around it does in the sandbox: it waits for the two ways to the proxy.
+/// The script of the outer shell in the sandbox: it waits for the two ways to the proxy.
 const SANDBOX_SCRIPT: &[u8] = include_bytes!("claude-sandbox.sh");
-/// Before the shell that the sandbox's helper starts with the command.
+/// The text before the shell that the sandbox's helper starts with the command.
 const HELPER: &[u8] = b"SRT_ALLOW_NESTED_USERNS=0 ARGV0=apply-seccomp /proc/self/fd/3 ";
 
-/// Removes the wrapper from the command.
 pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     match helped(text, caller) {
         Some(text) => plain(&text, caller).filter(|short| short.is_sandboxed),
@@ -52,7 +51,7 @@ fn helped(text: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
     text_for_shell(rest, caller)
 }
 
-/// The text that the caller's own shell is called with, if there is nothing else.
+/// The argument of `-c` in a call of the caller's own shell; `None` if there is anything else.
 fn text_for_shell(mut rest: Rest<'_>, caller: &Caller<'_>) -> Option<Vec<u8>> {
     rest.word().filter(|shell| is_own_shell(shell, caller))?;
     rest.literal(b" -c ")?;
@@ -61,7 +60,7 @@ fn text_for_shell(mut rest: Rest<'_>, caller: &Caller<'_>) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Whether this is the caller's shell, or the one that Claude Code is set to.
+/// Returns true if this is the caller's shell, or the one that Claude Code is set to.
 fn is_own_shell(path: &[u8], caller: &Caller<'_>) -> bool {
     caller.is_shell(path) || caller.var("CLAUDE_CODE_SHELL").is_some_and(|set| set.starts_with(b"/") && set == path)
 }
@@ -131,7 +130,7 @@ fn variable(rest: &mut Rest<'_>, short: &mut Short) -> Option<()> {
     Some(())
 }
 
-/// Removes a group that takes definitions of a user's profile away: aliases and functions, by their names.
+/// Removes a group that deletes definitions of a user's profile: aliases and functions, by their names.
 fn definitions(rest: &mut Rest<'_>) -> Option<()> {
     loop {
         let _ = rest.any_of(&[b"\\builtin ", b"builtin "]);
@@ -144,8 +143,8 @@ fn definitions(rest: &mut Rest<'_>) -> Option<()> {
     }
 }
 
-/// Removes a list of options that are switched off. Those that are switched on may make the shell execute more than is seen,
-/// as `PROMPT_SUBST` does, so they are shown.
+/// Removes a list of options that are switched off. Options that are switched on are shown, because they may make the
+/// shell execute more than is seen, as `PROMPT_SUBST` does.
 fn options(rest: &mut Rest<'_>, short: &mut Short) -> Option<()> {
     let setter: &[u8] =
         [&b"shopt -u"[..], b"setopt", b"unsetopt"].into_iter().find(|setter| rest.literal(setter).is_some())?;
@@ -154,7 +153,7 @@ fn options(rest: &mut Rest<'_>, short: &mut Short) -> Option<()> {
         rest.literal(b" ")?;
         names.push(rest.name()?);
     }
-    // zsh reads a name without its `_` and in any case; `no` before it turns the meaning round.
+    // zsh ignores `_` and case in a name; `no` before it inverts the meaning.
     let is_turned =
         |name: &&[u8]| name.iter().filter(|byte| **byte != b'_').take(2).map(u8::to_ascii_lowercase).eq(*b"no");
     let is_off = match setter {
@@ -168,7 +167,7 @@ fn options(rest: &mut Rest<'_>, short: &mut Short) -> Option<()> {
     (!names.is_empty()).then_some(())
 }
 
-/// Whether this is a file to which Claude Code wrote the user's functions and aliases.
+/// Returns true if this is a file to which Claude Code wrote the user's functions and aliases.
 fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     let own = || -> Option<()> {
         let mut rest = Rest(path);
@@ -190,7 +189,7 @@ fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     own().is_some()
 }
 
-/// Whether this is a file from which Claude Code reads the directory after a command.
+/// Returns true if this is a file from which Claude Code reads the directory after a command.
 fn is_directory_file(path: &[u8]) -> bool {
     let name = path.strip_prefix(b"/").and_then(|path| path.rsplit(|byte| *byte == b'/').next());
     // The second form is that of the sandbox.
@@ -200,7 +199,8 @@ fn is_directory_file(path: &[u8]) -> bool {
     hex.is_some_and(|hex| all(hex, 4, u8::is_ascii_hexdigit))
 }
 
-/// Whether this is Claude Code's look at the shell when it starts: at the environment, or at functions and aliases.
+/// Returns true if this is Claude Code's look at the shell when it starts: at the environment, or at functions and
+/// aliases.
 pub(super) fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> bool {
     match options {
         [b"-c"] => is_harness(caller) && text == b"env",
@@ -208,7 +208,7 @@ pub(super) fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> b
     }
 }
 
-/// What is shown of a look at functions and aliases that is known but for the program in it.
+/// The text shown for a look at functions and aliases that is known except for its program.
 pub(super) fn look(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     let KnownScript::By(program) = snapshot(options, text, caller)? else { return None };
     Short::default().with(format!("a look at the shell; rg, find and grep become {program}").as_bytes())
@@ -218,7 +218,7 @@ fn snapshot(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> Option<Known
     (is_harness(caller) && matches!(options, [b"-c", b"-l"])).then(|| snapshot::script(text, caller))?
 }
 
-/// Whether this is Claude Code itself and not its model.
+/// Returns true if this is Claude Code itself and not its model.
 fn is_harness(caller: &Caller<'_>) -> bool {
     let is_own = |value: &[u8]| value.starts_with(b"claude-code") && value.ends_with(b"_harness");
     caller.var("CLAUDECODE").is_some() && caller.var("AI_AGENT").is_some_and(is_own)

@@ -9,7 +9,6 @@ use super::{Caller, Short};
 
 const PROXY: &[u8] = b"PROXY_";
 
-/// Removes the wrapper from the command.
 pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     let mut rest = Rest(text);
     let mut short = Short::default();
@@ -79,7 +78,7 @@ fn restored(names: &[&[u8]], kind: &[u8]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Whether this is the snapshot that Codex wrote for the caller's session.
+/// Returns true if this is the snapshot that Codex wrote for the caller's session.
 fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     let own = || -> Option<()> {
         let mut rest = Rest(path);
@@ -102,13 +101,13 @@ fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     own().is_some()
 }
 
-/// Whether this folder is in the caller's PATH.
+/// Returns true if this folder is in the caller's PATH.
 fn is_on_path(folder: &[u8], caller: &Caller<'_>) -> bool {
     caller.var("PATH").is_some_and(|path| path.split(|byte| *byte == b':').any(|other| other == folder))
 }
 
-/// Whether this is Codex's first look at the shell when it starts, which never varies. The second one sources a file, and
-/// is a command like any other.
+/// Returns true if this is Codex's first look at the shell when it starts, which never varies. The second one sources a
+/// file, and is a command like any other.
 pub(super) fn is_probe(options: &[&[u8]], text: &[u8]) -> bool {
     let is_login = options == [b"-lc"] || options == [b"-l", b"-c"];
     is_login && text == include_bytes!("codex-snapshot.sh")

@@ -38,7 +38,7 @@ pub(super) fn opencode(options: &[&[u8]], text: &[u8], positional: &[&[u8]], cal
     short.with(&command.iter().copied().filter(|byte| *byte != b'\\').collect::<Vec<u8>>())
 }
 
-/// Removes the step to a directory that Kimi Code puts before each command, if it leads to where the caller is.
+/// Removes the `cd` that Kimi Code puts before each command, if it leads to the caller's directory.
 pub(super) fn kimi(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     let mut rest = Rest(text);
     rest.literal(b"cd ")?;
@@ -48,7 +48,6 @@ pub(super) fn kimi(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     Short::default().with(rest.0)
 }
 
-/// An argument vector as a person would type it.
 pub(super) fn spelled(argv: &[&[u8]]) -> Vec<u8> {
     argv.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(&b' ')
 }

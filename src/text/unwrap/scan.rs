@@ -3,7 +3,6 @@
 //! Invariant: a word is accepted only if every POSIX shell, bash and zsh read it as the same bytes: without expansion,
 //! glob, operator or line continuation.
 
-/// The rest of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest<'a>(pub(super) &'a [u8]);
 
@@ -14,7 +13,7 @@ impl<'a> Rest<'a> {
         Some(())
     }
 
-    /// Takes a text off the front that is this one but for its numbers.
+    /// Takes a text off the front that differs from this one only in its numbers.
     pub(super) fn like(&mut self, expected: &[u8]) -> Option<()> {
         let mut rest = self.0;
         let mut expected = expected;
@@ -33,7 +32,7 @@ impl<'a> Rest<'a> {
         Some(())
     }
 
-    /// Takes the first of these that the text begins with.
+    /// Takes the first of these texts that is at the front.
     pub(super) fn any_of(&mut self, expected: &[&[u8]]) -> Option<()> {
         expected.iter().find_map(|expected| self.literal(expected))
     }
@@ -112,7 +111,7 @@ fn double_quoted(text: &[u8], word: &mut Vec<u8>) -> Option<usize> {
     }
 }
 
-/// Whether a byte stands for itself anywhere in a word.
+/// Returns true if a byte stands for itself anywhere in a word.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_@%+:,./-=".contains(&byte)
 }
@@ -134,7 +133,7 @@ pub fn quoted(argument: &[u8]) -> Vec<u8> {
     quoted
 }
 
-/// Whether the text has `at_least` bytes, all of one kind.
+/// Returns true if the text has `at_least` bytes, all of one kind.
 pub(super) fn all(text: &[u8], at_least: usize, kind: impl Fn(&u8) -> bool) -> bool {
     text.len() >= at_least && text.iter().all(kind)
 }

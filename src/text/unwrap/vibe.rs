@@ -1,4 +1,4 @@
-//! Mistral Vibe's shell calls: a sh asks the kernel to end it first where memory is short, and executes the shell, which
+//! Mistral Vibe's shell calls: a sh asks the kernel to end it first when memory is short, and executes the shell, which
 //! reads what the user's profile has defined, and then the command.
 //!
 //! Measured with Mistral Vibe 3.0.2.
@@ -6,7 +6,7 @@
 use super::scan::{Rest, all};
 use super::{Caller, Short};
 
-/// What the sh executes before the shell.
+/// The commands of the sh before the shell.
 const FIRST: &[u8] = b"{ echo 1000 >/proc/self/oom_score_adj; } 2>&-; exec \"$0\" \"$@\"";
 
 /// Removes both shells.
@@ -39,7 +39,7 @@ fn profile(rest: &mut Rest<'_>) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// Whether this is a file that Vibe itself has written, in its own folder for files that do not last.
+/// Returns true if Vibe itself has written this file, in its own folder for temporary files.
 fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     const FOLDERS: [&[u8]; 2] = [b"/mistralai-vibe-login-shell-", b"/mistralai-vibe-session-"];
     let below = |path: &'_ [u8]| -> Option<()> {
@@ -54,7 +54,7 @@ fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     below(path).is_some()
 }
 
-/// Whether this is Vibe's look at what the user's profile defines, which varies in one random number.
+/// Returns true if this is Vibe's look at the definitions of the user's profile. It varies in one random number.
 pub(super) fn is_probe(options: &[&[u8]], text: &[u8]) -> bool {
     const DEFINED: [&[u8]; 2] = [
         b"{ functions; alias -L; } 2>&-; ",

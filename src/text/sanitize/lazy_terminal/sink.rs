@@ -1,4 +1,4 @@
-//! Passes what the parser finds to a lazy terminal, and keeps back what need not be laid out.
+//! Passes the parser's findings to a lazy terminal, and keeps back those that need no layout.
 //!
 //! Colours have no effect on the text, and neither has erasing after its end. A carriage return has none before a line
 //! feed, so it waits for the next byte. Lines with nothing else are taken many at a time. All other controls need the
@@ -26,13 +26,13 @@ impl LazyTerminal {
 }
 
 impl LazySink<'_> {
-    /// Brings the terminal up to date, before an edit.
     fn lay_out(&mut self) -> &mut VirtualTerminal {
         self.lazy.lay_out(self.out);
         &mut self.lazy.terminal
     }
 
-    /// Carries out a change, which returns whether it may have reached rows above the cursor, and tells the sender.
+    /// Carries out a change, and reports it to the sender. The change returns true if it may have reached rows above
+    /// the cursor.
     fn edit(&mut self, change: impl FnOnce(&mut VirtualTerminal, &mut Vec<u8>) -> bool) {
         let row = self.lay_out().main.cursor.row;
         let terminal = &mut self.lazy.terminal;
@@ -154,7 +154,7 @@ impl Reading for PendingReading {
     }
 }
 
-/// Whether the sequence erases from the cursor to the end of the line or the screen.
+/// Returns true if the sequence erases from the cursor to the end of the line or the screen.
 fn erases_behind(body: &[u8], last: u8) -> bool {
     matches!(last, b'K' | b'J') && matches!(body, b"" | b"0")
 }

@@ -27,7 +27,7 @@ impl Cells {
         self.row.render_to(self.col, out);
     }
 
-    /// Whether the cursor is at the start of text that is about to be overwritten.
+    /// Returns true if the cursor is at the start of text that is about to be overwritten.
     pub(super) fn is_parked(&self) -> bool {
         self.col == 0 && !self.row.is_empty()
     }
@@ -40,7 +40,7 @@ impl Cells {
         self.col = self.col.saturating_sub(1);
     }
 
-    /// Writes valid UTF-8 without line feeds. Returns how many bytes fit.
+    /// Writes valid UTF-8 without line feeds. Returns the number of bytes that fit.
     pub(super) fn write(&mut self, text: &[u8]) -> usize {
         let mut at = 0;
         while let Some(&byte) = text.get(at) {
@@ -65,7 +65,7 @@ impl Cells {
         at
     }
 
-    /// Writes one character. Returns whether it fits.
+    /// Writes one character. Returns false if it does not fit.
     fn put(&mut self, c: char) -> bool {
         if c == '\t' {
             return self.tab();
@@ -83,7 +83,7 @@ impl Cells {
         true
     }
 
-    /// Moves over existing text; at its end, the TAB becomes text.
+    /// Moves over existing text; at its end, the TAB becomes text. Returns false if it does not fit.
     fn tab(&mut self) -> bool {
         let stop = (self.col / 8 + 1) * 8;
         if stop > COLUMNS_MAX {

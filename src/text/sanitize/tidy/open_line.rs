@@ -1,10 +1,10 @@
-//! The line that has no end yet: its text, which part of that the reader has, and when the reader gets the rest.
+//! The line that has no end yet: its text, the part that the reader has, and the time at which it gets the rest.
 //!
-//! A stream without line feeds may be a text whose lines end in CR alone ([`super::return_ended`]). When the first part of
-//! such a text would be given to the reader, it is given byte for byte, and what follows passes as it comes.
+//! A stream without line feeds may be a text whose lines end in CR alone ([`super::return_ended`]). When the first part
+//! of such a text would be given to the reader, it is given byte for byte, and what follows passes as it comes.
 //!
-//! Invariants: a line that nothing edits is kept byte for byte; at most [`HELD_BYTES_MAX`] bytes and the cells of one line
-//! are kept; a longer line goes to the reader as it comes.
+//! Invariants: a line that nothing edits is kept byte for byte; at most [`HELD_BYTES_MAX`] bytes and the cells of one
+//! line are kept; a longer line goes to the reader as it comes.
 
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, Instant};
@@ -19,11 +19,10 @@ const HELD_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenLine {
-    /// All bytes of the line but escape sequences; empty once the line is too long.
+    /// All bytes of the line except escape sequences; empty once the line is too long.
     text: Vec<u8>,
     /// The line as edited; `text` is the line until the first edit.
     cells: Option<Box<Cells>>,
-    /// The part that the reader has.
     given: Vec<u8>,
     /// The reader has the beginning of the line, or of an earlier state.
     is_open: bool,
@@ -33,15 +32,15 @@ pub(super) struct OpenLine {
     is_long: bool,
     /// `text` misses bytes that came after the first edit.
     is_cut: bool,
-    /// More than carriage returns edits the line.
+    /// An edit other than a carriage return changed the line.
     is_drawn: bool,
     /// A line feed came before.
     follows_line: bool,
     /// The line is text whose lines end in CR alone, and the reader has all of it.
     passes_returns: bool,
-    /// Carriage returns at the end of the input, which mean nothing before a line feed.
+    /// Carriage returns at the end of the input. They mean nothing before a line feed.
     returns: usize,
-    /// When the cells were written to, until they are looked at.
+    /// The time of the last write to the cells, until the next look.
     touched_at: Option<Instant>,
     /// A hash of the text at the last look.
     seen: Option<u64>,
@@ -49,17 +48,17 @@ pub(super) struct OpenLine {
 }
 
 impl OpenLine {
-    /// Whether the line has no bytes yet.
+    /// Returns true if the line has no bytes yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.text.is_empty() && self.cells.is_none() && !self.is_open && self.returns == 0
     }
 
-    /// Whether nothing edits the line and the reader has none of it.
+    /// Returns true if nothing edits the line and the reader has none of it.
     pub(super) fn is_as_it_came(&self) -> bool {
         self.cells.is_none() && !self.is_open && !self.is_long && !self.is_cut && self.returns == 0
     }
 
-    /// Lines pass before the next one begins.
+    /// Records that lines pass before the next one begins.
     pub(super) fn follow_lines(&mut self) {
         self.follows_line = true;
     }
@@ -76,7 +75,6 @@ impl OpenLine {
         self.text.is_empty() && self.cells.is_none()
     }
 
-    /// Takes text without line feeds.
     pub(super) fn write(&mut self, text: &[u8], now: Option<Instant>, out: &mut Vec<u8>) {
         if text.is_empty() {
             return;
@@ -99,14 +97,14 @@ impl OpenLine {
         }
     }
 
-    /// The reader has the line so far, and gets the rest as it comes.
+    /// Passes the rest of the line as it comes; the reader has the line so far.
     fn pass_on(&mut self) {
         (self.is_long, self.is_open) = (true, true);
         self.given = Vec::new();
         self.hold.release();
     }
 
-    /// Writes text behind an edit. What does not fit into the kept text decides what becomes of the line.
+    /// Writes text after an edit. Text that does not fit decides what becomes of the line.
     fn write_edited(&mut self, text: &[u8], now: Option<Instant>, out: &mut Vec<u8>) {
         self.touched_at = now;
         let room =
@@ -124,7 +122,7 @@ impl OpenLine {
         self.write_cells(rest, out);
     }
 
-    /// Adds to `text`, as long as that is not too long.
+    /// Adds to `text` up to the limit.
     fn keep(&mut self, text: &[u8]) {
         if self.is_long || self.is_cut {
             return;
@@ -152,7 +150,7 @@ impl OpenLine {
         true
     }
 
-    /// Whether all of the line came in one moment, as far as it is known.
+    /// Returns true if all known changes of the line came in one moment.
     fn is_of_one_moment(&self) -> bool {
         let mut hold = self.hold;
         self.touched_at.into_iter().for_each(|at| hold.on_touched(at));
@@ -186,13 +184,12 @@ impl OpenLine {
         self.keep(b"\x08");
     }
 
-    /// The line's cells, for an edit by more than a carriage return.
+    /// The line's cells, for an edit other than a carriage return.
     pub(super) fn draw(&mut self, now: Option<Instant>, out: &mut Vec<u8>) -> &mut Cells {
         (self.is_drawn, self.touched_at) = (true, now);
         self.edit(out)
     }
 
-    /// The line's cells.
     fn edit(&mut self, out: &mut Vec<u8>) -> &mut Cells {
         self.passes_returns = false;
         self.hold.on_edited();
@@ -224,12 +221,12 @@ impl OpenLine {
         self.text = text;
     }
 
-    /// Whether the cursor is at the end of unedited text, where an erasure has no effect.
+    /// Returns true if the cursor is at the end of unedited text, where an erasure has no effect.
     pub(super) fn is_at_plain_end(&self) -> bool {
         self.cells.is_none() && self.returns == 0
     }
 
-    /// Appends the text that the line has so far.
+    /// Appends the text so far.
     fn render_open(&self, out: &mut Vec<u8>) {
         match &self.cells {
             Some(cells) => cells.render_open(out),
@@ -237,7 +234,7 @@ impl OpenLine {
         }
     }
 
-    /// Appends the text that the line has when it ends here.
+    /// Appends the text of the line if it ends here.
     fn render(&self, out: &mut Vec<u8>) {
         match &self.cells {
             Some(cells) => cells.render(out),
@@ -282,18 +279,18 @@ impl OpenLine {
         self.reset();
     }
 
-    /// Whether the input ends in carriage returns.
+    /// Returns true if the input ends in carriage returns.
     pub(super) fn has_returned(&self) -> bool {
         self.returns > 0
     }
 
-    /// Ends the stream: the reader gets the rest of the line.
+    /// Ends the stream, and gives the reader the rest of the line.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
         self.give_state(out);
         *self = Self::default();
     }
 
-    /// Binary data follows: the reader gets the bytes as they came, unless it has an edited state of them.
+    /// Gives the reader the bytes as they came, unless it has an edited state of them, because binary data follows.
     pub(super) fn end_raw(&mut self, out: &mut Vec<u8>) {
         if self.is_open || self.is_cut {
             self.give_state(out);
@@ -304,7 +301,7 @@ impl OpenLine {
         *self = Self::default();
     }
 
-    /// The reader gets the line's present text.
+    /// Gives the reader the line's present text.
     pub(super) fn give_state(&mut self, out: &mut Vec<u8>) {
         if !self.give_return_ended(out) {
             self.give_shown(out);
@@ -330,12 +327,12 @@ impl OpenLine {
         (self.given, self.is_open, self.is_stale) = (text, true, false);
     }
 
-    /// Whether what the reader has may be the beginning of the line.
+    /// Returns true if the reader's text may be the beginning of the line.
     fn has_reader(&self) -> bool {
         self.is_open && !self.is_stale
     }
 
-    /// Whether the text begins with what the reader has.
+    /// Returns true if the text begins with the reader's one.
     fn grows(&self, text: &[u8]) -> bool {
         self.has_reader() && text.starts_with(&self.given)
     }
@@ -353,7 +350,7 @@ impl OpenLine {
         }
     }
 
-    /// Compares the text with that of the last look; the reader gets it if it is held for long enough.
+    /// Compares the text with that of the last look, and gives it to the reader if it is held for long enough.
     pub(super) fn tick(&mut self, now: Instant, still: Duration, out: &mut Vec<u8>) {
         if let Some(at) = self.touched_at.take_if(|at| *at < now) {
             self.look(at);
@@ -380,7 +377,7 @@ impl OpenLine {
         }
     }
 
-    /// When the reader gets the line.
+    /// The time at which the reader gets the line.
     pub(super) fn due(&self, still: Duration) -> Option<Instant> {
         if self.is_long && self.cells.is_none() || self.is_empty() {
             return None;

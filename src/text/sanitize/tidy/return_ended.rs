@@ -7,8 +7,8 @@
 
 use crate::text::sanitize::hold::letters;
 
-/// Whether this is a text whose lines end in CR alone. `is_ended`: a CR follows. Without that, two pieces are rather a line
-/// that was rewritten once.
+/// Returns true if this is a text whose lines end in CR alone. `is_ended`: a CR follows. Without that, two pieces are
+/// rather a line that was rewritten once.
 pub(super) fn is_return_ended(text: &[u8], is_ended: bool, is_of_one_moment: bool) -> bool {
     if text.starts_with(b"\r") {
         return false;
@@ -25,7 +25,7 @@ pub(super) fn is_return_ended(text: &[u8], is_ended: bool, is_of_one_moment: boo
     pairs >= least && frames * 2 < pairs
 }
 
-/// Whether a piece is the next state of the line in the one before.
+/// Returns true if a piece is the next state of the line in the one before.
 fn is_frame(before: &[u8], piece: &[u8], is_of_one_moment: bool) -> bool {
     if piece.iter().all(|&byte| byte == b' ') {
         return true;

@@ -3,7 +3,7 @@
 use super::Tidy;
 use crate::text::parser::Sink;
 
-/// What the parser finds inside sequences goes to the filter.
+/// Passes the parser's findings inside sequences to the filter.
 pub(super) struct SequenceSink<'a> {
     pub(super) tidy: &'a mut Tidy,
     pub(super) out: &'a mut Vec<u8>,

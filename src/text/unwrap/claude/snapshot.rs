@@ -13,19 +13,18 @@ use super::is_snapshot;
 const SCRIPT: &str = include_str!("../claude-snapshot.sh");
 const STATE_OF_BASH: &str = include_str!("../claude-snapshot-profile.sh");
 const STATE_OF_ZSH: &str = include_str!("../claude-snapshot-zsh.sh");
-/// What bash writes of its state without a profile.
+/// The state that bash writes without a profile.
 const ALIASES: &str = "      echo \"shopt -s expand_aliases\" >> \"$SNAPSHOT_FILE\"\n";
 
-/// A script that is known.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum KnownScript {
-    /// To its last byte.
+    /// Known to its last byte.
     Whole,
-    /// But for the program that it calls in the place of others, which nothing proves to be the caller's.
+    /// Known except for the program that it calls in the place of others. Nothing proves that this is the caller's.
     By(String),
 }
 
-/// Whether the text is the script that writes this caller's snapshot.
+/// Returns the kind of the script if it is the one that writes this caller's snapshot.
 pub(super) fn script(text: &[u8], caller: &Caller<'_>) -> Option<KnownScript> {
     let mut rest = Rest(text);
     rest.literal(b"SNAPSHOT_FILE=")?;
@@ -55,26 +54,26 @@ pub(super) fn script(text: &[u8], caller: &Caller<'_>) -> Option<KnownScript> {
     (is_alike(text, &without) || is_alike(text, &with)).then_some(known)
 }
 
-/// The program that the script has called as `rg`.
+/// The program that the script calls as `rg`.
 fn called(text: &[u8]) -> Option<&[u8]> {
     const BEFORE: &[u8] = b"  if [[ -x ";
     let at = memchr::memmem::find(text, BEFORE)? + BEFORE.len();
     Rest(&text[at..]).until(b' ').filter(|path| path.starts_with(b"/"))
 }
 
-/// A value that a shell reads as it stands.
+/// A value without characters that a shell interprets.
 fn plain(value: &[u8]) -> Option<&str> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._:+-@".contains(byte);
     std::str::from_utf8(value).ok().filter(|value| all(value.as_bytes(), 1, is_plain))
 }
 
-/// Whether two scripts have the same lines, but for blank ones and comments.
+/// Returns true if two scripts have the same lines, except for blank ones and comments.
 fn is_alike(text: &[u8], script: &str) -> bool {
     let says = |line: &&[u8]| !is_silent(line);
     text.split(|byte| *byte == b'\n').filter(says).eq(script.as_bytes().split(|byte| *byte == b'\n').filter(says))
 }
 
-/// Whether a line can do nothing wherever it stands. A quote in a comment would end a text that spans lines.
+/// Returns true if a line can do nothing wherever it stands. A quote in a comment would end a text that spans lines.
 fn is_silent(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     line.is_empty() || (line[0] == b'#' && !line.iter().any(|byte| b"'\"`$\\".contains(byte)))
