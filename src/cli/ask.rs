@@ -15,14 +15,14 @@ use crate::sys::{file, process, socket};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// How long a host may take to answer when it has nothing to wait for.
+/// The time in which a host must answer a question that waits for nothing.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest answer that is read, bytes. A longer one counts as not understood.
 pub(super) const ANSWER_BYTES_MAX: u64 = 16 << 20;
 /// Columns of a host's refusal that are shown. The rest is cut.
 const REFUSAL_COLUMNS: usize = 1_024;
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug)]
 pub enum AskError {
     /// No host listens on this socket.

@@ -1,8 +1,8 @@
 //! `rexec attach N`: this terminal stands for that of a command, until ^] or the command's end.
 //!
-//! Invariants: the terminal's modes are put back however this ends, and so is what the command has changed in the terminal.
-//! Where this is killed, a helper process does that. What somebody still types when the command has ended reaches nothing:
-//! neither another command nor the shell that comes after this.
+//! Invariants: the terminal's modes, and the command's changes to the terminal, are put back however this ends. If this
+//! is killed, a helper process does that. Keys typed after the command's end reach nothing: neither another command nor
+//! the shell that comes after this.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -67,9 +67,9 @@ The journal has how many bytes were typed, and never which.
     },
 };
 
-/// ^], which leaves.
+/// ^], the key to leave.
 const LEAVE: u8 = 0x1d;
-/// ^C, which leaves where no key goes to the command.
+/// ^C, the key to leave where no key goes to the command.
 const INTERRUPT: u8 = 0x03;
 
 #[derive(Default)]
@@ -82,7 +82,7 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
     let size = pty::size(&io::stdout());
     let is_without = size.is_none() && !is_watching;
     let size = size.unwrap_or(pty::Size { rows: 0, cols: 0 });
-    // Without a terminal it takes no command's keys, but says first that a command does not run.
+    // Without a terminal it takes no command's keys, but first reports that a command does not run.
     let request = AttachRequest { seq, watch: is_watching || is_without, rows: size.rows, cols: size.cols };
     let asked = ask::ask(&super::socket_path()?, &request.line())?;
     let stream = match asked.answer_and_more(Some(ask::PATIENCE)) {
@@ -102,7 +102,7 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
     }
     let failed = |error: &io::Error| Notice::failed(format_args!("attach: {}", reason(error)), "try it again");
     let signals = HostSignals::take().map_err(|error| failed(&error))?;
-    // It comes first, so that it is there whenever the terminal is changed.
+    // The helper comes first, so that it exists whenever the terminal is changed.
     let keeper = keeper();
     let keys = Keys::take_raw();
     let is_raw = keys.is_some();
@@ -141,13 +141,12 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
     Ok(exit_code::SUCCESS)
 }
 
-/// Puts the terminal back if this process is killed. Without it, somebody has to type `reset`.
+/// Starts the process that restores the terminal if this one is killed. Without it, somebody has to type `reset`.
 fn keeper() -> Option<TerminalKeeper> {
     let output = Output::standard().ok().filter(Output::is_terminal)?;
     TerminalKeeper::start(&output, &[repairs().as_slice(), NORMAL_SCREEN].concat()).ok().flatten()
 }
 
-/// How a command ended.
 fn ended(seq: u64, exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("#{seq} ended with {code}"),
@@ -155,18 +154,15 @@ fn ended(seq: u64, exit: Exit) -> String {
     }
 }
 
-/// How it ended.
 enum AttachEnd {
-    /// The person left.
     Left,
-    /// The command ended.
     Exited(Exit),
-    /// The host says so.
+    /// The host reported a failure.
     Failed(String),
 }
 
 impl AttachEnd {
-    /// Whether it ended while the person might be typing: what they are told then.
+    /// The message for a person who might still be typing; `None` if the person left.
     fn by_itself(&self, seq: u64) -> Option<String> {
         match self {
             Self::Left => None,
@@ -176,33 +172,32 @@ impl AttachEnd {
     }
 }
 
-/// That keys do not reach a command any more, for an unknown reason.
+/// The message that keys no longer reach a command, for an unknown reason.
 fn unanswered(seq: u64) -> String {
     format!("#{seq} is not answered any more")
 }
 
-/// What a terminal needs between it and the command.
+/// The filters between the terminal and the command.
 #[derive(Debug, Default)]
 struct ShownTerminal {
     repair: RawFilter,
     feeds: LineFeeds,
 }
 
-/// The connection and the terminal.
 struct Attachment {
     stream: BufReader<UnixStream>,
     signals: HostSignals,
     keys: Option<Keys>,
     is_watching: bool,
-    /// `None` where the output is not shown on the terminal that has the keys.
+    /// `None` if the output is not shown on the terminal that has the keys.
     screen: Option<ShownTerminal>,
-    /// Bytes of a frame that is not complete.
+    /// Bytes of an incomplete frame.
     inbox: Vec<u8>,
 }
 
 impl Attachment {
     fn run(&mut self) -> io::Result<AttachEnd> {
-        // The answer may have brought frames with it.
+        // Frames may have come with the answer.
         self.inbox = self.stream.buffer().to_vec();
         self.stream.get_ref().set_read_timeout(None)?;
         loop {
@@ -228,7 +223,7 @@ impl Attachment {
         }
     }
 
-    /// Shows what has come; returns how the command ended, if it has.
+    /// Shows the new output. Returns the command's end, if it has ended.
     fn take_frames(&mut self) -> io::Result<Option<AttachEnd>> {
         let inbox = std::mem::take(&mut self.inbox);
         let (mut at, mut shown, mut end) = (0, Vec::new(), None);
@@ -268,7 +263,7 @@ impl Attachment {
         }
     }
 
-    /// Returns whether the person leaves.
+    /// Returns true if the person leaves.
     fn on_signals(&mut self) -> io::Result<bool> {
         while let Some(signal) = self.signals.take_next() {
             match signal {
@@ -285,7 +280,7 @@ impl Attachment {
         Ok(false)
     }
 
-    /// Returns whether the person leaves.
+    /// Returns true if the person leaves.
     fn on_keys(&mut self) -> io::Result<bool> {
         let Some(keys) = &mut self.keys else { return Ok(false) };
         let mut typed = Vec::new();
@@ -306,13 +301,13 @@ impl Attachment {
         let mut frames = Vec::new();
         encode(&mut frames);
         match self.stream.get_mut().write_all(&frames) {
-            // What the host has said before it closed the connection says why.
+            // The last words of the host before it closed the connection give the reason.
             Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Ok(()),
             told => told,
         }
     }
 
-    /// Lets the host read the last keys: it would not, if this closed the connection with frames in it.
+    /// Waits until the host has read the last keys: it would lose them if this closed the connection with frames in it.
     fn leave(&mut self) {
         let stream = self.stream.get_mut();
         let _ = stream.set_read_timeout(Some(ask::PATIENCE));
@@ -320,8 +315,8 @@ impl Attachment {
         let _ = io::copy(stream, &mut io::sink());
     }
 
-    /// Takes what is typed now from everybody, until the person has surely noticed the end. Returns whether they were told
-    /// of it: somebody who only watches types for nobody.
+    /// Takes typed keys away from everybody, until the person has surely noticed the end. Returns true if the message
+    /// was printed: a watcher types for nobody.
     fn hold(&mut self, what: &str) -> bool {
         let Some(keys) = self.keys.as_mut().filter(|_| !self.is_watching) else { return false };
         let _ = put(format!("rexec: {what}; press return, then no key for 1 s (Esc: at once)\r\n").as_bytes());
@@ -346,7 +341,7 @@ impl Attachment {
         }
     }
 
-    /// Puts back what the command has changed in the terminal, but for its modes.
+    /// Undoes the command's changes to the terminal, except its modes.
     fn repair(&mut self) {
         let mut resets = Vec::new();
         if let Some(ShownTerminal { repair, .. }) = &mut self.screen {
@@ -362,8 +357,8 @@ fn put(bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)?;
     out.flush()
 }
-/// Where these keys have the one that leaves: ^], or ^C of somebody who only watches. A program may have asked the terminal
-/// to send such keys as sequences, by modifyOtherKeys (xterm) or by the keyboard protocol of kitty.
+/// The place of the key to leave among these keys: ^], or ^C of a watcher. A program may have asked the terminal to
+/// send such keys as sequences, by modifyOtherKeys (xterm) or by the keyboard protocol of kitty.
 fn place_of_leaving(typed: &[u8], is_watching: bool) -> Option<usize> {
     let leaving: &[(u8, &str)] = if is_watching { &[(LEAVE, "93"), (INTERRUPT, "99")] } else { &[(LEAVE, "93")] };
     let places = leaving.iter().flat_map(|&(byte, code)| {

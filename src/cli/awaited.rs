@@ -1,4 +1,4 @@
-//! What `rexec exec --bg` and `rexec wait` wait for, and what they say of it.
+//! The conditions that `rexec exec --bg` and `rexec wait` wait for, and the reports about them.
 
 use std::io::Write;
 use std::time::Duration;
@@ -16,22 +16,18 @@ use crate::limits;
 use crate::text::banner::{duration, signal_name};
 use crate::text::escape::escape_line;
 
-/// Lines of a run's output that are shown where it did not become what was awaited.
+/// Lines of a run's output that are shown if it did not meet the condition.
 const LINES: usize = 10;
 /// Columns of such a line. The rest is cut.
 const LINE_COLUMNS: usize = 400;
 
-/// What is awaited of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Its end.
     #[default]
     Exit,
-    /// It listens on this port.
     Port(u16),
-    /// It has written this text.
     Text(String),
-    /// It has run on for this time.
+    /// It has run for this time.
     Time(Duration),
 }
 
@@ -48,7 +44,7 @@ impl Wanted {
         }
     }
 
-    /// What a run has not done when it was not met.
+    /// The words for an unmet condition.
     fn undone(&self) -> String {
         match self {
             Self::Exit => "has ended".to_owned(),
@@ -71,7 +67,7 @@ struct MetAnswer {
     line: Option<String>,
 }
 
-/// What became of a run: a line of `--json`.
+/// The state of a run: a line of `--json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct BackgroundRun {
     pub(super) seq: u64,
@@ -80,10 +76,8 @@ pub(super) struct BackgroundRun {
     pub(super) command: String,
     /// `started`, `present` (a service of this name ran already), `ready`, `ended`, or `late`.
     pub(super) result: &'static str,
-    /// The port on which it listens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) port: Option<u16>,
-    /// The line with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,25 +86,23 @@ pub(super) struct BackgroundRun {
     pub(super) signal: Option<u8>,
     /// From its start until now, or to its end.
     pub(super) ran_ms: u64,
-    /// Its last lines, where it did not become what was awaited.
+    /// The last lines of output, if the condition was not met.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) output: Vec<String>,
 }
 
-/// What became of a run, and what there is to say of it.
+/// The state of a run, and the words about it.
 #[derive(Debug)]
 pub(super) struct AwaitedEnd {
     pub(super) run: BackgroundRun,
     title: String,
     awaited: Wanted,
-    /// How long it was waited.
     waited: Duration,
-    /// Why it could not be started.
+    /// The reason for a failed start.
     failure: Option<Notice>,
 }
 
 impl BackgroundRun {
-    /// What the host knows of a run.
     pub(super) fn of(run: &HostRun, result: &'static str) -> Self {
         Self {
             seq: run.run,
@@ -126,7 +118,7 @@ impl BackgroundRun {
 }
 
 impl AwaitedEnd {
-    /// Reads the answer to `exec.wait`, and asks for what else to tell.
+    /// Reads the answer to `exec.wait`, and asks for the missing facts.
     pub(super) fn read(
         answer: AnswerValue,
         (run, awaited, waited): (u64, &Wanted, Duration),
@@ -152,13 +144,13 @@ impl AwaitedEnd {
         Ok(Self { run, title: status.title(), awaited: awaited.clone(), waited, failure })
     }
 
-    /// A text that a command had written before it was asked for.
+    /// The result for a text that was written before the question.
     pub(super) fn of_text(status: &HostRun, line: String, awaited: &Wanted) -> Self {
         let run = BackgroundRun { line: Some(line), ..BackgroundRun::of(status, "ready") };
         Self { run, title: status.title(), awaited: awaited.clone(), waited: Duration::ZERO, failure: None }
     }
 
-    /// An end that a journal tells, or the line that was awaited before it.
+    /// The result for an end in the journal, or for the awaited line before it.
     pub(super) fn of_the_past(run: BackgroundRun, awaited: &Wanted) -> Self {
         let title = format!("#{}", run.seq);
         let run = match run.line {
@@ -168,7 +160,7 @@ impl AwaitedEnd {
         Self { run, title, awaited: awaited.clone(), waited: Duration::ZERO, failure: None }
     }
 
-    /// The exit code that tells it: 0 for what was awaited, the run's own if it has ended, 124 if the time was over.
+    /// The exit code: 0 if the condition was met, the run's own if it has ended, 124 on a timeout.
     pub(super) fn code(&self) -> u8 {
         let is_missed = !matches!(self.awaited, Wanted::Exit | Wanted::Time(_));
         match (self.run.result, self.run.exit) {
@@ -179,7 +171,8 @@ impl AwaitedEnd {
         }
     }
 
-    /// Says it: what is well on standard output, what is not on standard error; with JSON, everything on the former.
+    /// Prints the result: success on standard output, failure on standard error; with JSON, everything on standard
+    /// output.
     pub(super) fn say(&self, is_json: bool, out: &mut impl Write) -> Result<(), Notice> {
         if is_json {
             return written(out.write_all(json_line(&self.run).as_bytes()).and_then(|()| out.flush()));
@@ -210,7 +203,7 @@ impl AwaitedEnd {
         format!("ended with {} after {took}{}", self.run.exit.unwrap_or(OWN_FAILURE), signal.unwrap_or_default())
     }
 
-    /// Tells on standard error that it is not what was awaited, with the last lines of output.
+    /// Prints on standard error that the condition was not met, with the last lines of output.
     fn complain(&self) -> Result<(), Notice> {
         let BackgroundRun { seq, ref output, .. } = self.run;
         let mut text: String = output.iter().map(|line| format!("  {line}\n")).collect();
@@ -256,12 +249,11 @@ impl AwaitedEnd {
     }
 }
 
-/// A time as people are told it.
+/// A duration for people.
 fn spoken(time: Duration) -> String {
     duration(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The last lines that a run has written.
 fn last_lines(run: u64, calls: &mut HostCalls) -> Result<Vec<String>, CallError> {
     #[derive(Deserialize)]
     struct LastOutput {

@@ -1,4 +1,4 @@
-//! `rexec --check-host`: whether a host answers.
+//! `rexec --check-host`: tells whether a host answers.
 
 use std::path::Path;
 

@@ -13,7 +13,6 @@ pub(super) const AGENT: Opt<Chosen> =
     Opt::value("--agent AGENT", |q, v| q.agent = v.agent(), "all commands of this agent, by its name in rexec ps");
 pub(super) const ALL: Opt<Chosen> = Opt::flag("--all", |q| q.all = true, "all commands");
 
-/// The call of a verb that acts on commands.
 #[derive(Debug, Default)]
 pub(super) struct Chosen {
     pub(super) numbers: Vec<u64>,
@@ -25,7 +24,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// The choice, if it is one: numbers, an agent, or all.
+    /// Returns the choice if it is exactly one of: numbers, an agent, or all.
     pub(super) fn checked(self, verb: &Verb) -> Result<Self, Notice> {
         let ways = [!self.numbers.is_empty(), self.agent.is_some(), self.all];
         match ways.into_iter().filter(|is_given| *is_given).count() {
@@ -35,12 +34,13 @@ impl Chosen {
         }
     }
 
-    /// The numbers of the commands that are meant. Only `--agent` and `--all` ask the host.
+    /// The numbers of the chosen commands. Only `--agent` and `--all` ask the host.
     pub(super) fn numbers(self, socket: &Path) -> Result<Vec<u64>, Notice> {
         self.numbers_of(socket, |_| true, "nothing runs")
     }
 
-    /// The same; of `--agent` and `--all`, those commands that are fit. `none` says that there are none.
+    /// As [`Chosen::numbers`], but `--agent` and `--all` take only fit commands. `none` is the message if there are
+    /// none.
     pub(super) fn numbers_of(
         self,
         socket: &Path,
@@ -63,8 +63,8 @@ impl Chosen {
     }
 }
 
-/// A command's number, written as `12` or `#12`, as `-1` for the newest one, for which the journal is read, or as the name
-/// of a service, for which the host is asked.
+/// A command's number, written as `12` or `#12`; as `-1` for the newest one, from the journal; or as the name of a
+/// service, from the host.
 pub(super) fn number(verb: &Verb, word: &str) -> Result<u64, Notice> {
     if service::is_name(word) {
         return service::number_of(word);
@@ -78,7 +78,6 @@ pub(super) fn number(verb: &Verb, word: &str) -> Result<u64, Notice> {
     })
 }
 
-/// The number of the command that a word names.
 pub(super) fn given_number(word: &mut Given<'_>) -> Option<u64> {
     let number = number(word.verb(), &word.text());
     word.check(number)

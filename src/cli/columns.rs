@@ -6,7 +6,7 @@ use super::look::{Look, columns_of};
 
 /// Columns that the last one should have. With fewer, another one is left out.
 pub(super) const LAST_COLUMNS_MIN: usize = 24;
-/// What stands between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
 /// A column beside the last one.
@@ -32,13 +32,13 @@ impl Column {
     }
 }
 
-/// Leaves columns out until the last one has its room; returns that.
+/// Leaves columns out until the last one has enough room; returns its width.
 pub(super) fn fit(columns: &mut Vec<Column>, look: &Look) -> usize {
     let used = leave_out(columns, look.columns.saturating_sub(LAST_COLUMNS_MIN));
     look.columns.saturating_sub(used).max(1)
 }
 
-/// Leaves columns out until the others with their gaps need no more than this; returns what they need.
+/// Leaves columns out until the others with their gaps need no more than `most`; returns their width.
 fn leave_out(columns: &mut Vec<Column>, most: usize) -> usize {
     let used = |columns: &[Column]| columns.iter().map(|column| column.width() + GAP.len()).sum::<usize>();
     let highest = columns.iter().map(|column| column.rank).max().unwrap_or(0);
@@ -52,7 +52,7 @@ fn leave_out(columns: &mut Vec<Column>, most: usize) -> usize {
 
 /// A table in which no column takes the rest of the line: its head, and its rows.
 pub(super) fn whole_table(mut columns: Vec<Column>, look: &Look) -> (String, Vec<String>) {
-    // Behind the last column there is no gap.
+    // After the last column there is no gap.
     leave_out(&mut columns, look.columns + GAP.len());
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     let row = |at: usize| columns.iter().filter_map(|column| Some(column.padded(column.cells.get(at)?))).collect();

@@ -1,7 +1,7 @@
-//! What a shell offers behind `rexec`. The scripts for bash, zsh and fish only hand the words to `rexec complete`, and offer
-//! what it prints.
+//! The words that a shell offers after `rexec`. The scripts for bash, zsh and fish only hand the words to `rexec
+//! complete`, and offer what it prints.
 //!
-//! Invariants: nothing that the host or a journal says makes a line of its own, and the shells' scripts quote each word; a
+//! Invariants: no text from the host or a journal makes a line of its own, and the shells' scripts quote each word; a
 //! name that no verb would take is not offered. A host that cannot be asked offers nothing.
 
 use std::collections::BTreeMap;
@@ -17,17 +17,16 @@ use super::{chosen, with_output, written};
 use crate::recorder;
 use crate::text::escape::escape_line;
 
-/// The shells that there is a script for.
+/// The shells with a script.
 pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 /// The verb that the scripts call. It is for them alone, so no help lists it.
 pub(super) const COMPLETE: &str = "complete";
 
-/// Journals that are offered.
 const JOURNALS_MAX: usize = 50;
-/// Columns of a command that are shown behind its number.
+/// Columns of a command that are shown after its number.
 const COMMAND_COLUMNS: usize = 60;
 
-/// bash offers only words that begin with what was typed, and puts them into the command line as they are. It makes words
+/// bash offers only words that begin with the typed text, and puts them into the command line unchanged. It makes words
 /// of their own of the `=` in `--option=value` and of what follows.
 const BASH: &str = r#"# bash completion for rexec
 _rexec() {
@@ -44,7 +43,7 @@ _rexec() {
 complete -F _rexec rexec
 "#;
 
-/// `_describe` reads the shown texts up to a colon, and takes the words as they are.
+/// `_describe` reads the shown texts up to a colon, and takes the words unchanged.
 const ZSH: &str = r#"#compdef rexec
 # zsh completion for rexec
 _rexec() {
@@ -70,7 +69,6 @@ end
 complete -c rexec -f -a '(__rexec_complete)'
 "#;
 
-/// The script for this shell.
 pub(super) fn script(shell: &str) -> Option<&'static str> {
     match shell {
         "bash" => Some(BASH),
@@ -80,8 +78,8 @@ pub(super) fn script(shell: &str) -> Option<&'static str> {
     }
 }
 
-/// Prints the words that may stand in place of the last of these, each with a tab and its meaning, if it has one. The words are those
-/// behind `rexec`, up to the one that is typed. A shell picks those that fit.
+/// Prints the words that may stand in place of the last of these, each with a tab and its meaning, if it has one. The
+/// given words are those after `rexec`, up to the one being typed. A shell picks those that fit.
 pub(super) fn complete(verbs: &[&Verb], parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     let words = parser.raw_args().into_iter().flatten();
     let mut words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
@@ -105,7 +103,7 @@ enum Place<'a> {
     /// A flag that acts as a verb.
     Flag,
     Option(&'a Verb),
-    /// The value of the option that is written in the same word, as in `--signal=TERM`.
+    /// The value of the option written in the same word, as in `--signal=TERM`.
     Attached(&'a str, Values),
     Value(Values),
 }
@@ -127,7 +125,7 @@ impl<'a> Place<'a> {
                 None if given.starts_with('-') && !is_behind_options => {
                     awaited = option_of(verb, given).filter(|option| option.takes_value())
                 }
-                // What follows is the program's.
+                // The following words are the program's.
                 None if matches!(verb.words().values, Values::Program(_)) => return None,
                 None => {}
             }
@@ -177,7 +175,7 @@ fn names(verb: &Verb) -> impl Iterator<Item = String> {
     verb.short.map(|letter| format!("-{letter}")).into_iter().chain([verb.name.to_owned()])
 }
 
-/// The words that a value may have, where they are known.
+/// The known words for a value.
 fn of_values(verbs: &[&Verb], values: Values) -> Vec<Offer> {
     let bare = || verbs.iter().map(|verb| offer(verb.bare(), verb.summary));
     match values {

@@ -1,4 +1,4 @@
-//! `rexec diff N M`: what changed between the outputs of two commands.
+//! `rexec diff N M`: the changes between the outputs of two commands.
 
 use std::io;
 
@@ -77,7 +77,7 @@ fn find(run: &RunReference) -> Result<FoundRun, Notice> {
     run.find(&super::home()?, &super::socket_path()?)
 }
 
-/// The run, and before it the newest one before that ran the same command in the same directory.
+/// The newest earlier run of the same command in the same directory, and the run itself.
 fn with_the_one_before(run: FoundRun) -> Result<[FoundRun; 2], Notice> {
     let cannot_read = |error: io::Error| unreadable(&run.home, &error);
     let start = &run.start;
@@ -100,10 +100,9 @@ fn with_the_one_before(run: FoundRun) -> Result<[FoundRun; 2], Notice> {
     Err(Notice::failed(problem, "rexec log -g TEXT finds others; rexec diff N M compares any two"))
 }
 
-/// The beginning of a command by which runs of it are looked for, characters.
+/// The number of characters of a command by which its other runs are searched.
 const QUERY_CHARS: usize = 200;
 
-/// The lines of a run's output.
 fn lines(run: FoundRun) -> Result<Vec<String>, Notice> {
     let (home, seq) = (run.home.clone(), run.start.seq);
     let (mut lines, mut bytes) = (Vec::new(), 0);

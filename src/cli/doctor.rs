@@ -1,4 +1,4 @@
-//! `rexec doctor`: what is set up, what is not, and what to do about it.
+//! `rexec doctor`: reports the parts that are set up, those that are not, and their fixes.
 
 mod checks;
 mod live;
@@ -60,10 +60,10 @@ struct DoctorCall {
 /// Columns of a finding's state, and of the name of its check.
 const STATE_COLUMNS: usize = 8;
 const CHECK_COLUMNS: usize = 22;
-/// Columns below which a terminal has no room for what was found beside both.
+/// The width below which a terminal has no room for the finding beside both.
 const NARROW_COLUMNS: usize = 64;
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FindingState {
@@ -72,15 +72,13 @@ pub(super) enum FindingState {
     Broken,
 }
 
-/// One check.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckResult {
-    /// What was checked.
     check: String,
     state: FindingState,
-    /// What was found, in one line or more.
+    /// The finding, in one line or more.
     found: String,
-    /// What to do, if there is something.
+    /// The fix, if there is one.
     #[serde(skip_serializing_if = "str::is_empty")]
     fix: String,
 }
@@ -94,7 +92,7 @@ impl CheckResult {
         Self::new(FindingState::Ok, check, found, "")
     }
 
-    /// Writes the finding in lines that are no wider than this. On a narrow terminal, what was found stands below the check.
+    /// Writes the finding in lines of at most `columns`. On a narrow terminal, it stands below the check.
     fn write(&self, columns: usize, out: &mut impl Write) -> io::Result<()> {
         let state = match self.state {
             FindingState::Ok => "ok",

@@ -1,8 +1,8 @@
-//! The host below which this process runs, if there is one: where its socket and its journals are.
+//! Finds the socket and the journals of the host that this process runs below, if there is one.
 //!
-//! A command sees none of the host's own variables. A host that was started with `REXEC_SOCKET` would then not be found by
-//! a `rexec` in its commands, which would start another one. So this reads the variables of the host itself, which is the
-//! parent of the guard above (`/proc/PID/environ`, proc(5)).
+//! A command sees none of the host's own variables. A host that was started with `REXEC_SOCKET` would then not be found
+//! by a `rexec` in its commands, which would start another one. So this reads the variables of the host itself, which
+//! is the parent of the guard above (`/proc/PID/environ`, proc(5)).
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -13,7 +13,7 @@ use rexec_sh::protocol::process::Pid;
 
 use super::{HOME_VARIABLE, SOCKET_VARIABLE};
 
-/// The value that this path has for the host above. `None` without a host above, and where this process has one of these
+/// The value of this path variable in the host above. `None` without a host above, and if this process has one of these
 /// variables itself: then it means another host.
 pub(super) fn path(name: &str) -> Option<OsString> {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -23,7 +23,7 @@ pub(super) fn path(name: &str) -> Option<OsString> {
     let host = guard_above(Pid::new(std::os::unix::process::parent_id().try_into().ok()?), stat_of)?.parent;
     let place = PathBuf::from(format!("/proc/{host}"));
     let value = value(&std::fs::read(place.join("environ")).ok()?, name)?;
-    // A relative path is one from the host's directory.
+    // A relative path is relative to the host's directory.
     let directory = || std::fs::read_link(place.join("cwd")).ok();
     if Path::new(&value).is_absolute() { Some(value) } else { Some(directory()?.join(value).into_os_string()) }
 }

@@ -120,27 +120,25 @@ struct ExecWords {
     is_background: bool,
 }
 
-/// A command, and how the shim should run it.
+/// A command, and the options for the shim.
 #[derive(Debug, Default)]
 struct ExecCall {
     environment: Direct,
     why: OsString,
     timeout: Duration,
-    /// Variables for the command.
     set: Vec<(OsString, OsString)>,
-    /// True if it gets no others.
+    /// True if the command gets no other variables.
     is_bare: bool,
     tty: bool,
     whoami: Option<OsString>,
-    /// The shim's own options.
+    /// Options for the shim.
     options: Vec<(&'static str, OsString)>,
     dir: Option<OsString>,
-    /// The program and its arguments.
     line: Vec<OsString>,
 }
 
 impl ExecCall {
-    /// Enters the directory in which the command runs.
+    /// Enters the command's directory.
     fn enter_dir(&self) -> Result<(), Notice> {
         let Some(dir) = &self.dir else { return Ok(()) };
         std::env::set_current_dir(dir).map_err(|error| {
@@ -149,7 +147,7 @@ impl ExecCall {
         })
     }
 
-    /// The variables of the command: this process's own and those that were set. It is a run of its own, also where this
+    /// The variables of the command: this process's own and the set ones. The command is a run of its own, even if this
     /// process is part of one.
     fn command_environment(&self) -> Vec<(OsString, OsString)> {
         let is_rexecs = |name: &OsStr| name.as_bytes().starts_with(b"REXEC_");
@@ -158,12 +156,12 @@ impl ExecCall {
             _ => name == super::SOCKET_VARIABLE,
         };
         let own = std::env::vars_os().filter(|(name, _)| !is_mark(name) && passes(name));
-        // In the place of one that is set to nothing.
+        // The host's value replaces one that is set to nothing.
         let host = super::enclosing::path(super::SOCKET_VARIABLE).map(|path| (super::SOCKET_VARIABLE.into(), path));
         with(with(own.collect(), host.into_iter()), self.set.iter().cloned())
     }
 
-    /// Becomes the shim. Returns only why that failed.
+    /// Becomes the shim. Returns only the reason for a failure.
     fn become_shim(self) -> Notice {
         let Some(shim) = installed::shim() else { return super::run::NO_SHIM };
         if let Err(notice) = self.enter_dir() {
@@ -186,7 +184,7 @@ impl ExecCall {
     }
 }
 
-/// Variables of which each is there once: those that are set last win.
+/// Sets variables; each name stays unique, and the last value wins.
 fn with(
     mut env: Vec<(OsString, OsString)>,
     set: impl Iterator<Item = (OsString, OsString)>,
@@ -206,7 +204,6 @@ fn c_string(word: OsString) -> CString {
     CString::new(word.into_vec()).expect("arguments and variables come from C strings")
 }
 
-/// The variable that `--env` names.
 fn variable(given: &mut Given<'_>) -> Option<(OsString, OsString)> {
     let bytes = given.raw().into_vec();
     let at = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);

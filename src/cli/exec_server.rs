@@ -1,6 +1,6 @@
 //! `rexec exec-server`: Codex's own protocol for running commands elsewhere, over standard input and output. The commands
-//! run in the host, of which this is a client.
-//! [`ExecSession`] has what the protocols share, and [`StdioServer`] the loop.
+//! run in the host; this is its client.
+//! [`ExecSession`] has the common part of the protocols, and [`StdioServer`] the loop.
 
 mod dialect;
 mod environment;
@@ -21,7 +21,6 @@ use dialect::Dialect;
 use requests::Identity;
 use session::ExecSession;
 
-/// The protocols that there are.
 const PROTOCOLS: [&str; 2] = ["current", "v0"];
 
 pub(super) const VERB: Verb = Verb {

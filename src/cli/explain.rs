@@ -1,4 +1,4 @@
-//! `rexec explain`: what a command's text runs, and whether it runs with a terminal. Nothing is run.
+//! `rexec explain`: the programs that a command's text runs, and whether it runs with a terminal. Nothing is run.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -61,12 +61,12 @@ struct ExplainCall {
     is_json: bool,
 }
 
-/// Columns of what leads to a program.
+/// Columns of the way to a program.
 const VIA_COLUMNS: usize = 32;
 /// Columns of a word that is shown whole.
 const WORD_COLUMNS: usize = 400;
 
-/// What a command's text runs and feeds.
+/// The programs that a command's text runs and feeds.
 #[derive(Debug)]
 struct Explained {
     leaves: Vec<Leaf>,
@@ -74,7 +74,7 @@ struct Explained {
     verdict: Fed,
 }
 
-/// What `--json` prints.
+/// The form of `--json`.
 #[derive(Debug, Serialize)]
 struct ExplainForm {
     leaves: Vec<LeafForm>,
@@ -178,7 +178,7 @@ impl Explained {
         text + &format!("terminal: {terminal}: {}\n", self.why())
     }
 
-    /// Why there is a terminal or not.
+    /// The reason for having a terminal or not.
     fn why(&self) -> String {
         match &self.verdict {
             Fed::Nothing => "it feeds no program that may read answers".to_owned(),
@@ -242,7 +242,7 @@ fn problem_in_words(problem: Problem) -> &'static str {
     }
 }
 
-/// A redirection as one would write it; of a here-document only that it is one.
+/// A redirection as one would write it; a here-document without its text.
 fn redirect(redirect: &Redirection) -> String {
     let (sign, usual) = match redirect.kind {
         RedirectKind::Read => ("<", 0),
@@ -262,7 +262,7 @@ fn redirect(redirect: &Redirection) -> String {
     format!("{descriptor}{sign}{target}")
 }
 
-/// The words of a leaf, in quotes where they need some.
+/// The words of a leaf, quoted where necessary.
 fn command(leaf: &Leaf) -> String {
     let program = if leaf.program.is_empty() { None } else { Some(word(&Argument::from(&leaf.program[..]))) };
     let arguments = leaf.arguments.iter().map(word);

@@ -54,7 +54,6 @@ on which it is played. The other forms use what the journal has.
     },
 };
 
-/// The form of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExportForm {
     Cast,
@@ -153,7 +152,7 @@ fn as_cast(run: &FoundRun, recording: &RunRecording) -> Vec<u8> {
     shown_json(&lines).into_bytes()
 }
 
-/// The output as clean text, and what of it is missing.
+/// The output as clean text, and the facts about missing parts.
 fn text(run: &FoundRun, recording: Option<&RunRecording>) -> io::Result<String> {
     let mut output = run.open_output()?;
     let mut bytes = Vec::new();
@@ -185,7 +184,7 @@ fn text(run: &FoundRun, recording: Option<&RunRecording>) -> io::Result<String> 
     Ok(String::from_utf8_lossy(&clean).into_owned())
 }
 
-/// The command, how it ended, and its output.
+/// The command, its end, and its output.
 fn as_markdown(run: &FoundRun, text: &str) -> String {
     let command = fenced("sh", &run.start.command);
     let facts = markdown(&facts(run));

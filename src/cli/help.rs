@@ -1,4 +1,4 @@
-//! What `rexec help` prints: the help that is made of the table of verbs, and the pages of the manual.
+//! The output of `rexec help`: the help made from the table of verbs, and the pages of the manual.
 //!
 //! Invariants: every verb and every page is listed in [`all`]; no line of the help has over 79 columns, no page's line
 //! over 80. The pages' facts are checked against the code in `tests/black_box/manual.rs`.
@@ -18,12 +18,12 @@ use super::verb::{Group, OptionText, Verb};
 pub(super) struct Page {
     /// As in `rexec help NAME`.
     pub(super) name: &'static str,
-    /// What it is about, as a phrase.
+    /// The topic, as a phrase.
     pub(super) about: &'static str,
     pub(super) text: &'static str,
 }
 
-/// A page, its name and what it is about.
+/// A page from its name and its topic.
 macro_rules! page {
     ($name:literal, $about:literal) => {
         Page { name: $name, about: $about, text: include_str!(concat!("help/", $name, ".md")) }
@@ -47,13 +47,13 @@ pub(super) const PAGES: [Page; 13] = [
     page!("changes", "what is new, and what each format's version promises"),
 ];
 
-/// The variables that every verb reads, and what they say.
+/// The variables that every verb reads, and their meanings.
 pub(super) const ENVIRONMENT: [(&str, &str); 2] = [
     ("REXEC_SOCKET", "the host's socket (default /run/user/UID/rexec/host.sock, else /tmp/rexec-UID/host.sock)"),
     ("REXEC_HOME", "the journals' directory (default ~/.rexec)"),
 ];
 
-/// What rexec is, in a phrase.
+/// rexec's purpose, in a phrase.
 pub(super) const ABOUT: &str = "looks after rexec-host, which runs the commands of AI coding agents";
 
 /// Columns of a line of help.
@@ -61,9 +61,9 @@ const COLUMNS: usize = 79;
 /// The column in which explanations begin.
 const INDENT: usize = 20;
 
-/// The same in the help for rexec-host.
+/// [`INDENT`] in the help for rexec-host.
 const HOST_INDENT: usize = 28;
-/// What follows its options.
+/// The text after its options.
 const HOST_END: &str = include_str!("help/rexec-host.txt");
 
 /// Prints a help, in the width of the terminal.
@@ -71,7 +71,7 @@ pub(super) fn say(text: &str) -> Result<u8, Notice> {
     super::say(&narrow::fitted(text, Look::of_output().columns))
 }
 
-/// Runs a verb, or prints its help if the command line asks for that.
+/// Runs a verb, or prints its help if the command line wants that.
 pub(super) fn run(verb: &Verb, parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     verb.run(parser)?.map_or_else(|| say(&verb_help(verb)), Ok)
 }

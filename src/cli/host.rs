@@ -200,16 +200,15 @@ const CALL: Call<HostCall> = Call {
 
 const VERSION: &str = concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n");
 
-/// Runs rexec-host to its end; returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     super::finish(read_and_run(&mut lexopt::Parser::from_env()))
 }
 
-/// The paths in the options are empty: they come from the environment.
+/// The options of the command line. Empty paths come from the environment.
 struct HostCall {
     options: HostOptions,
-    /// This is printed, and no host starts.
+    /// The text to print instead of starting a host.
     says: Option<&'static str>,
 }
 
@@ -219,7 +218,7 @@ impl Default for HostCall {
     }
 }
 
-/// The options that hold without a command line.
+/// The default options.
 fn defaults() -> HostOptions {
     HostOptions {
         socket: PathBuf::new(),
@@ -251,7 +250,7 @@ fn defaults() -> HostOptions {
     }
 }
 
-/// Does what these arguments of rexec-host ask for; returns the exit code. `help` is the only word that it knows.
+/// Carries out these arguments of rexec-host; returns the exit code. `help` is the only known word.
 pub(super) fn read_and_run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     if parser.try_raw_args().is_some_and(|words| words.peek().is_some_and(|word| word == "help")) {
         return help::say(&help::verb_help(&PROGRAM));
@@ -346,7 +345,7 @@ fn size(given: &mut Given<'_>) -> Option<(u16, u16)> {
     read(given, size, "a valid size", &hint)
 }
 
-/// A time of `most` at the longest.
+/// A time of at most `most`.
 fn seconds(given: &mut Given<'_>, most: Duration, example: &str) -> Duration {
     let seconds = given.text().parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
     let hint = format!("seconds from 0 to {}, {example}", most.as_secs());

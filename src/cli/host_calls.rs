@@ -1,4 +1,4 @@
-//! Calls to the host in JSON-RPC for verbs that wait for the answers. Many calls may be on their way at once.
+//! Calls to the host in JSON-RPC, for verbs that wait for the answers. Many calls may be under way at once.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,12 +23,11 @@ use crate::text::escape::escape_line;
 /// Columns of a host's sentence that are shown. The rest is cut.
 const SENTENCE_COLUMNS: usize = 1_024;
 
-/// Why a call has no answer.
+/// The reason for a missing answer.
 #[derive(Debug)]
 pub(super) enum CallError {
-    /// The host cannot be asked, or went away.
+    /// The host does not answer, or went away.
     Ask(AskError),
-    /// The host refuses.
     Refused(RpcError),
 }
 
@@ -46,12 +45,12 @@ impl CallError {
         Self::Ask(AskError::Lost(error))
     }
 
-    /// Whether there is no such run, or nothing is kept of it.
+    /// Returns true if there is no such run, or nothing is kept of it.
     pub(super) fn is_no_such_run(&self) -> bool {
         matches!(self, Self::Refused(error) if error.code == NO_SUCH_RUN)
     }
 
-    /// The run that has the wanted name, if that is why the host refuses.
+    /// The run that has the wanted name, if that is the reason for the refusal.
     pub(super) fn holder(&self) -> Option<u64> {
         match self {
             Self::Refused(RpcError { code: NAME_TAKEN, data, .. }) => data.as_ref()?.run,
@@ -60,7 +59,7 @@ impl CallError {
     }
 }
 
-/// What the host says of a refused call.
+/// The notice for a refused call.
 fn refused(error: &RpcError) -> Notice {
     let shown = |text: &str| escape_line(text, SENTENCE_COLUMNS);
     let code = if error.code == NO_SUCH_RUN { exit_code::NO_SUCH_RUN } else { exit_code::FAILURE };
@@ -70,22 +69,20 @@ fn refused(error: &RpcError) -> Notice {
     }
 }
 
-/// An answer: its call's number, and what the host says.
+/// An answer: the number of its call, and the result.
 pub(super) type CallAnswer = (u64, Result<AnswerValue, CallError>);
 
-/// A connection to the host.
 #[derive(Debug)]
 pub(super) struct HostCalls {
     stream: BufReader<UnixStream>,
     /// Goes with the first byte, because a relay of bytes could not pass a descriptor on.
     proof: Option<File>,
     last_id: u64,
-    /// Answers that came while another one was awaited.
+    /// Answers that came before the awaited one.
     early: VecDeque<CallAnswer>,
 }
 
 impl HostCalls {
-    /// Connects to the host.
     pub(super) fn connect(path: &Path) -> Result<Self, CallError> {
         let stream = ask::connect(path).map_err(CallError::Ask)?;
         stream.set_write_timeout(Some(ask::PATIENCE)).map_err(CallError::lost)?;
@@ -147,7 +144,7 @@ impl HostCalls {
         }
     }
 
-    /// Sends a call that has nothing to wait for, and returns its answer as this form.
+    /// Sends a call that the host answers at once, and returns the answer in this form.
     pub(super) fn call<T: DeserializeOwned>(&mut self, method: &str, params: &impl Serialize) -> Result<T, CallError> {
         let answer = self.call_within(method, params, Some(ask::PATIENCE))?;
         answer.form().ok_or(CallError::Ask(AskError::Unclear))

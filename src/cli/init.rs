@@ -1,7 +1,7 @@
 //! `rexec init` and `rexec uninit`: settings by which agents use rexec's shell without `rexec run`, and back again.
 //!
-//! Invariants: nothing is changed that was not shown; nothing is changed twice; `uninit` leaves each file as it was before,
-//! but for what others have changed in it. No shell profile and no login shell is changed.
+//! Invariants: every change is shown before; nothing is changed twice; `uninit` leaves each file as it was before,
+//! except for the changes of others. No shell profile and no login shell is changed.
 
 mod back;
 mod file;
@@ -128,7 +128,7 @@ fn init(mut call: InitCall) -> Result<u8, Notice> {
     Ok(code)
 }
 
-/// Makes the changes. The record is written first, so that a change that was made can always be taken back.
+/// Makes the changes. The record is written first, so that every change can be taken back.
 fn make(store: &InitStore, record: &mut InitRecord, changes: &[PlannedChange], shim: &Path) -> Result<(), Notice> {
     for change in changes {
         let (new, mut before) = (&change.changed, record.clone());
@@ -152,7 +152,7 @@ fn make(store: &InitStore, record: &mut InitRecord, changes: &[PlannedChange], s
     store.keep(record, shim)
 }
 
-/// Plans the change of an agent's file. `None` if the file names another shell, which was said.
+/// Plans the change of an agent's file. `None` if the file names another shell, after a message.
 fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) -> Result<Option<PlannedChange>, Notice> {
     let file = SettingsFile::open(wanted.path.clone())?;
     let wrong = |error: SettingsError| refused(wanted, &error);
@@ -166,7 +166,7 @@ fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) ->
         directories: Vec::new(),
         edits: Vec::new(),
     });
-    // Of an earlier init, when the links were elsewhere.
+    // Edits of an earlier init, when the links were elsewhere.
     while let Some(at) =
         changed.edits.iter().rposition(|(old, _)| !wanted.settings.iter().any(|new| old.as_ref() == Some(new)))
     {
@@ -196,19 +196,18 @@ fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) ->
     Ok((!is_taken).then_some(PlannedChange { file, after, changed }))
 }
 
-/// Returns true if a value as it is written names a link to rexec's shell that exists. The user has then set it by hand.
+/// Returns true if a written value names an existing link to rexec's shell. The user has then set it by hand.
 fn is_working_link(written: &str) -> bool {
     let path = written.trim_matches(['"', '\'']);
     let is_env = path.ends_with("/rexec-env.sh");
     (is_env || names_shim(path.as_bytes())) && Path::new(path).exists()
 }
 
-/// The record's entry of a file.
 fn known(record: &InitRecord, agent: &str, path: &Path) -> Option<ChangedFile> {
     record.files.iter().find(|file| file.agent == agent && Path::new(&file.path) == path).cloned()
 }
 
-/// Prints the lines that a person has to put into a file which rexec cannot edit.
+/// Prints the lines that a person must put into a file that rexec cannot edit.
 fn refused(wanted: &PermanentSetting, error: &SettingsError) -> Notice {
     // Without a standard output the notice says the rest.
     let _ = say(&settings::lines(wanted.format, &wanted.settings));

@@ -1,8 +1,8 @@
-//! Where the programs are that were built or installed together with this one.
+//! The places of the programs that were built or installed together with this one.
 
 use std::path::{Path, PathBuf};
 
-/// A program beside this one, as the host is.
+/// The path of a program beside this one, such as the host.
 pub(super) fn program(name: &str) -> Option<PathBuf> {
     find(&[Path::new(name)])
 }

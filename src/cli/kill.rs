@@ -57,7 +57,6 @@ sandbox, all processes get it. KILL is for the whole tree, at once, and waits.
     },
 };
 
-/// The signals that a shell offers.
 const SIGNALS: [&str; 8] = ["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2", "WINCH"];
 
 /// Returns true for a number with a dash, which `kill(1)` takes as a signal.
@@ -70,13 +69,14 @@ fn no_option(number: &str) -> Notice {
     Notice::usage(format_args!("there is no option `{number}`"), hint)
 }
 
-/// How long it waits. The host answers a second sooner in any case, see [`crate::limits::KILL_ANSWER`].
+/// The time limit. The host answers a second sooner in any case, see [`crate::limits::KILL_ANSWER`].
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Ends these commands. It sends all requests before it waits for the first answer.
 ///
 /// # Errors
-/// The host cannot be asked, a command does not run, or one of its processes cannot be killed. The other commands are
+///
+/// The host does not answer, a command does not run, or one of its processes cannot be killed. The other commands are
 /// ended all the same, and the first failure is returned.
 fn kill(socket: &Path, numbers: &[u64], signal: Option<u8>, is_json: bool, out: &mut impl Write) -> Result<(), Notice> {
     let signal = signal.map(|signal| format!(r#","signal":{signal}"#)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `rexec --list [N]`: the newest journals and how many commands each has.
+//! `rexec --list [N]`: the newest journals and their numbers of commands.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -35,7 +35,7 @@ holds.
 
 /// Columns of a journal's name that are shown: as many as a file's name has bytes.
 const NAME_COLUMNS: usize = 255;
-/// Journals that are listed when no number is given.
+/// The default number of journals.
 pub const DEFAULT: usize = 10;
 
 /// Writes a line for each of the `n` newest journals, newest first. Without a directory there are no journals.
@@ -63,7 +63,7 @@ fn count_runs(path: &Path) -> io::Result<u64> {
     match closing(&file)?.and_then(|close| close.commands) {
         Some(commands) => Ok(commands),
         None => match recorder::count_runs(&file)? {
-            // The tool before this one wrote neither starts nor a count.
+            // rexec's predecessor wrote neither starts nor a count.
             0 if first_line(&file).is_none() => ends(path),
             runs => Ok(runs),
         },

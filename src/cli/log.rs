@@ -1,4 +1,4 @@
-//! `rexec log`: which commands ran, oldest first, with the newest at the end.
+//! `rexec log`: the commands that ran, oldest first, with the newest at the end.
 
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
@@ -95,11 +95,11 @@ TIME is 1h, 2d, 30s (so long ago), today, yesterday, 09:40, 2026-05-21,
     },
 };
 
-/// How many commands are listed when no number is given.
+/// The default number of commands.
 const DEFAULT: usize = 20;
 /// The most columns of an agent's name, and of a directory's.
 const NAME_COLUMNS: usize = 12;
-/// The most columns of how a command ended.
+/// The most columns of a command's result.
 const RESULT_COLUMNS: usize = 9;
 /// The fewest columns of a command, however narrow the terminal is.
 const COMMAND_COLUMNS_MIN: usize = 8;
@@ -111,12 +111,12 @@ const SANDBOX_COLUMNS: usize = 40;
 #[derive(Default)]
 struct LogCall {
     query: Query,
-    /// How many commands are listed.
+    /// The number of commands to list.
     count: Option<usize>,
     is_json: bool,
 }
 
-/// What `--session` takes.
+/// The form of `--session`.
 const SESSIONS: &str = "the name of an agent's session or its beginning; rexec show N has a command's";
 
 fn count(text: &str) -> Option<usize> {
@@ -139,14 +139,13 @@ fn set_dir(query: &mut Query, given: &mut Given<'_>) {
     query.dir = Some(dir);
 }
 
-/// Lists the runs; returns the exit code.
 fn log(home: &Path, call: &LogCall, sheet: &Sheet, out: &mut impl Write) -> Result<u8, Notice> {
     let cannot_read = |error: io::Error| unreadable(home, &error);
     let sessions = history::sessions(home).map_err(cannot_read)?;
     let (mut found, mut left, mut unreadable_lines) = (Vec::new(), call.count.unwrap_or(DEFAULT), 0);
     let mut has_more = false;
     for session in &sessions {
-        // One more than is shown tells whether there are more.
+        // One more than shown tells that there are more.
         let mut result = history::search(session, &call.query, left.saturating_add(1)).map_err(cannot_read)?;
         unreadable_lines += result.unreadable;
         has_more |= result.runs.len() > left;
@@ -179,7 +178,7 @@ fn log(home: &Path, call: &LogCall, sheet: &Sheet, out: &mut impl Write) -> Resu
     Ok(found_something(shown > 0, call.is_json, home))
 }
 
-/// The exit code of a verb that lists; says so if it found nothing. For `--json` the code is enough.
+/// The exit code of a verb that lists. Prints a message if nothing was found; for `--json` the code is enough.
 pub(super) fn found_something(is_found: bool, is_json: bool, home: &Path) -> u8 {
     if !is_found && !is_json {
         tell(format_args!("nothing found in the journals in {}", home.display()));
@@ -187,7 +186,7 @@ pub(super) fn found_something(is_found: bool, is_json: bool, home: &Path) -> u8 
     if is_found { exit_code::SUCCESS } else { exit_code::FAILURE }
 }
 
-/// What a row has between its number and its command: time, caller, directory, how the command ended, how long it took.
+/// The cells of a row between its number and its command: time, caller, directory, result, and duration.
 fn cells(session: &SessionHistory, run: &Facts, sheet: &Sheet) -> ([String; CELLS], Tint) {
     let (result, tint) = outcome(run, session.is_alive());
     let took = match run.outcome {
@@ -203,22 +202,20 @@ fn cells(session: &SessionHistory, run: &Facts, sheet: &Sheet) -> ([String; CELL
     ([time, agent, dir, escape_line(&result, RESULT_COLUMNS), took], tint)
 }
 
-/// Cells of a row before its command.
+/// The number of cells before the command.
 const CELLS: usize = 5;
 /// The cells that are left out where the terminal is too narrow, the least useful first.
 const LEFT_OUT: [usize; 3] = [TOOK, 0, 2];
-/// The cell that says how a command ended.
 const RESULT: usize = 3;
-/// The cell with the time that a command took.
 const TOOK: usize = 4;
-/// Columns of a number and the gap behind it.
+/// Columns of a number and the gap after it.
 const NUMBER_COLUMNS: usize = 8;
 
 fn local(run: &Facts, sheet: &Sheet) -> Option<PrimitiveDateTime> {
     history::milliseconds(&run.time).and_then(|at| sheet.clock.local(at))
 }
 
-/// The columns of each cell; none of a cell that is left out, so that the command has its room.
+/// The columns of each cell; none if the cell is left out, so that the command has enough room.
 fn widths<'a>(runs: impl Iterator<Item = (&'a SessionHistory, &'a Facts)>, sheet: &Sheet) -> [Option<usize>; CELLS] {
     let mut widths = [0; CELLS];
     for (session, run) in runs {
@@ -234,7 +231,7 @@ fn widths<'a>(runs: impl Iterator<Item = (&'a SessionHistory, &'a Facts)>, sheet
     widths
 }
 
-/// The columns that are left for a command.
+/// The columns left for a command.
 fn room(widths: &[Option<usize>; CELLS], sheet: &Sheet) -> usize {
     let used: usize = widths.iter().flatten().map(|width| width + 2).sum();
     sheet.columns.saturating_sub(NUMBER_COLUMNS + used + 1).max(COMMAND_COLUMNS_MIN)
@@ -271,7 +268,7 @@ fn write_rows<'a>(
     Ok(())
 }
 
-/// The command, and whether it ran in its caller's sandbox.
+/// The command, and the note that it ran in its caller's sandbox.
 fn command_cell(run: &Facts, room: usize, sheet: &Sheet) -> String {
     let service = if run.name.is_empty() { String::new() } else { format!("{}: ", run.name) };
     let command = &(service + &run.command);
@@ -282,7 +279,7 @@ fn command_cell(run: &Facts, room: usize, sheet: &Sheet) -> String {
     sheet.command(command, beside) + &sheet.tinted(Tint::Dim, &note)
 }
 
-/// How a run ended, in a word or two.
+/// The end of a run, in a word or two.
 pub(super) fn outcome(run: &Facts, is_alive: bool) -> (String, Tint) {
     match run.outcome {
         RunOutcome::Open if is_alive => ("running".to_owned(), Tint::Bold),
@@ -297,7 +294,7 @@ pub(super) fn outcome(run: &Facts, is_alive: bool) -> (String, Tint) {
     }
 }
 
-/// Why a run did not end by itself, as a person says it.
+/// The reason for a run's failure, as a person says it.
 fn in_words(error: &str) -> &str {
     match error {
         "not_found" => "not found",

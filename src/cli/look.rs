@@ -1,4 +1,4 @@
-//! What standard output can show: its width, its colours and its characters.
+//! The abilities of standard output: its width, its colours and its characters.
 
 use std::io::{self, IsTerminal};
 
@@ -6,10 +6,9 @@ use crate::sys::{locale, pty};
 use crate::text::escape::escape_line;
 use crate::text::width::width;
 
-/// The look of one output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
-    /// Columns of a line. An output that is not a terminal has no end of a line.
+    /// Columns of a line. Without a terminal, lines have no end.
     pub(super) columns: usize,
     has_colours: bool,
     has_utf8: bool,
@@ -19,11 +18,11 @@ pub(super) struct Look {
 /// The sign of the key that ends a line.
 const ENTER: char = '⏎';
 
-/// Columns where no terminal says how many it has. No text reaches this far.
+/// The width if no terminal reports one. No text reaches this far.
 const UNBOUNDED: usize = 1 << 20;
 
 impl Look {
-    /// Asks standard output and the environment.
+    /// Reads the look from standard output and the environment.
     pub(super) fn of_output() -> Self {
         let out = io::stdout();
         let size = pty::size(&out).filter(|size| size.cols > 0);
@@ -37,12 +36,12 @@ impl Look {
         }
     }
 
-    /// Whether the output has the width of a terminal.
+    /// Returns true if the output has the width of a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         self.columns != UNBOUNDED
     }
 
-    /// How a request to watch describes it.
+    /// The look in a request to watch.
     pub(super) fn in_json(&self) -> String {
         let is_terminal = self.is_terminal();
         let look = match (is_terminal, self.is_dumb, self.has_utf8) {
@@ -60,7 +59,6 @@ impl Look {
         if self.has_colours { format!("\x1b[{sgr}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// The text in grey.
     pub(super) fn dim(&self, text: &str) -> String {
         self.coloured("38;5;244", text)
     }
@@ -75,12 +73,12 @@ impl Look {
         }
     }
 
-    /// What stands for a number that there is not.
+    /// The sign for a missing number.
     pub(super) fn dash(&self) -> &'static str {
         if self.has_utf8 { "–" } else { "-" }
     }
 
-    /// What stands for text that is left out.
+    /// The sign for left-out text.
     pub(super) fn ellipsis(&self) -> &'static str {
         if self.has_utf8 { "…" } else { "~" }
     }
@@ -100,8 +98,8 @@ impl Look {
         if line.ends_with('?') && !text.ends_with('?') { line[..line.len() - 1].to_owned() + "~" } else { line }
     }
 
-    /// A command on one line of at most `columns` columns. A line feed in it is shown as the key that makes one: `\n` are
-    /// two characters of many commands.
+    /// A command on one line of at most `columns` columns. A line feed in it becomes the sign of the key for it,
+    /// because `\n` are two characters of many commands.
     pub(super) fn command(&self, text: &str, columns: usize) -> String {
         let mut line = String::with_capacity(text.len());
         for c in text.trim_end().chars() {
@@ -114,14 +112,14 @@ impl Look {
         self.cut(&line, columns)
     }
 
-    /// As many of these parts as fit one line, the first one in any case.
+    /// As many of these parts as fit one line, and always the first one.
     pub(super) fn fitted(&self, parts: &[String]) -> String {
         let dot = if self.has_utf8 { " · " } else { " - " };
         let mut line = String::new();
         for part in parts {
             let next = if line.is_empty() { part.clone() } else { format!("{line}{dot}{part}") };
             if columns_of(&next) > self.columns && !line.is_empty() {
-                // Of a part in words a beginning is worth something.
+                // Even a beginning of a text is useful.
                 let room = self.columns.saturating_sub(columns_of(&line) + columns_of(dot));
                 if room >= PART_COLUMNS_MIN {
                     line = format!("{line}{dot}{}", self.cut(part, room));
@@ -134,7 +132,7 @@ impl Look {
     }
 }
 
-/// Columns below which the beginning of a part is left out.
+/// The columns below which the beginning of a part is left out.
 const PART_COLUMNS_MIN: usize = 24;
 
 /// The columns of a line without control characters.

@@ -8,13 +8,12 @@ use std::fmt::Write;
 use super::help::{self, ABOUT, ENVIRONMENT, PAGES};
 use super::verb::{Group, Verb};
 
-/// The day on which the pages' text was last changed, as man(7) wants it.
+/// The day of the last change of the pages' text, as man(7) wants it.
 const DATE: &str = "2026-11-22";
 
 /// The bytes of a line of text, before its escapes.
 const FILL_BYTES: usize = 68;
 
-/// The page of a verb.
 pub(super) fn page(verb: &Verb) -> String {
     let title = format!("rexec-{}", verb.bare());
     let mut page = head(&title, verb.summary);
@@ -77,13 +76,13 @@ fn synopsis(page: &mut String, verbs: &[&Verb]) {
     preformatted(page, &lines.join("\n"));
 }
 
-/// A term and what it means.
+/// A term and its meaning.
 fn item(page: &mut String, term: &str, says: &str) {
     let _ = writeln!(page, ".TP\n.B {}", escaped(term));
     fill(page, says);
 }
 
-/// Paragraphs, between which an empty line stands. Lines that begin with two spaces stay as they are.
+/// Paragraphs with an empty line between them. Lines that begin with two spaces stay unchanged.
 fn paragraphs(page: &mut String, text: &str) {
     for (at, paragraph) in text.trim_end().split("\n\n").enumerate() {
         if at > 0 {
@@ -97,7 +96,7 @@ fn paragraphs(page: &mut String, text: &str) {
     }
 }
 
-/// Words that roff may break into lines anywhere.
+/// Text that roff may break into lines anywhere.
 fn fill(page: &mut String, text: &str) {
     let mut line = String::new();
     for word in text.split_whitespace() {
@@ -117,7 +116,7 @@ fn preformatted(page: &mut String, text: &str) {
     page.push_str(".fi\n");
 }
 
-/// Text that roff prints as it stands.
+/// Text that roff prints unchanged.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('"', "\\(dq");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }

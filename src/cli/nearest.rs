@@ -3,7 +3,7 @@
 /// The longest word that is compared, characters. A longer one is not a misspelt name.
 const WORD_CHARS_MAX: usize = 32;
 
-/// The name nearest to a word, if one is near: a third of the word or less is wrong, or the name begins with the word.
+/// The name nearest to a word. `None` unless a third of the word or less is wrong, or the name begins with the word.
 /// Leading dashes do not count.
 pub(super) fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     let bare = word.trim_start_matches('-');

@@ -1,7 +1,7 @@
 //! `rexec otlp`: the commands of the journal as spans of OpenTelemetry.
 //!
-//! Invariants: a span says what the journal says, so a secret that is not there is not in a span; no host knows of this
-//! program, so whatever a collector does, no command waits for it.
+//! Invariants: a span has only facts of the journal, and so no secret that the journal lacks; no host knows of this
+//! program, so no command ever waits for a collector.
 
 mod collector;
 mod sender;
@@ -103,7 +103,7 @@ fn follow(home: &Path, sender: &mut Sender) -> Result<u8, Notice> {
     }
 }
 
-/// The span of a command that has ended.
+/// The span of an ended command.
 fn span(session: &str, record: EndRecord) -> Span {
     let EndRecord { start, end, output } = record;
     let nanoseconds = |ms: u64| u128::from(ms) * 1_000_000;

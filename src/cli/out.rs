@@ -1,4 +1,4 @@
-//! `rexec out N`: what a command wrote, whole or in part.
+//! `rexec out N`: the output of a command, whole or in part.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
@@ -78,7 +78,7 @@ struct OutCall {
     part: OutputPart,
 }
 
-/// Prints this part of what a command wrote; returns the exit code.
+/// Prints this part of a command's output; returns the exit code.
 pub(super) fn print(reference: &RunReference, part: &OutputPart) -> Result<u8, Notice> {
     let home = super::home()?;
     let run = find_with_output(reference, &home)?;
@@ -90,18 +90,18 @@ pub(super) fn print(reference: &RunReference, part: &OutputPart) -> Result<u8, N
     })
 }
 
-/// Finds a run, with all that it has written by now.
+/// Finds a run, with all its output until now.
 pub(super) fn find_with_output(reference: &RunReference, home: &Path) -> Result<FoundRun, Notice> {
     let run = reference.find(home, &super::socket_path()?)?;
     if !run.is_running() {
         return Ok(run);
     }
-    // What it has just written is on its way to the journal.
+    // Its latest output is on its way to the journal.
     wait_for_recorder();
     reference.find(home, &super::socket_path()?)
 }
 
-/// The first line with this text of what a command of this host has written by now.
+/// The first line with this text in the output until now of a command of this host.
 pub(super) fn line_with(seq: u64, text: &str) -> Result<Option<String>, Notice> {
     wait_for_recorder();
     let home = super::home()?;
@@ -119,18 +119,18 @@ pub(super) fn line_with(seq: u64, text: &str) -> Result<Option<String>, Notice> 
     Ok(found)
 }
 
-/// Waits until the recorder has written what commands have written by now.
+/// Waits until the recorder has written all output until now.
 #[expect(clippy::disallowed_methods, reason = "a person waits for the recorder")]
 pub(super) fn wait_for_recorder() {
     std::thread::sleep(limits::RECORDING_DELAY + limits::RECORDING_DELAY / 2);
 }
 
-/// Columns of a remark of the journal's.
+/// Columns of one of the journal's remarks.
 const FLAW_COLUMNS: usize = 1024;
 
 const ALL_LINES: RangeInclusive<u64> = 1..=u64::MAX;
 
-/// Which part of an output is wanted, and in which form.
+/// The wanted part of an output, and its form.
 #[derive(Debug)]
 pub(super) struct OutputPart {
     lines: RangeInclusive<u64>,
@@ -149,7 +149,7 @@ pub(super) struct OutLine<'a> {
     pub(super) line: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<&'a str>,
-    /// How many bytes are missing here.
+    /// The number of missing bytes here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) gap: Option<u64>,
 }
@@ -169,7 +169,6 @@ impl Default for OutputPart {
 }
 
 impl OutputPart {
-    /// The last lines, or all of them.
     pub(super) fn last(lines: Option<usize>) -> Self {
         Self { tail: lines, ..Self::default() }
     }
@@ -178,7 +177,6 @@ impl OutputPart {
         self.lines != ALL_LINES || self.head.is_some() || self.tail.is_some()
     }
 
-    /// Prints the part; returns the exit code.
     fn print(&self, output: WholeOutput) -> io::Result<u8> {
         let is_terminal = io::stdout().is_terminal();
         if self.is_raw {
@@ -206,7 +204,7 @@ fn range(text: &str) -> Option<RangeInclusive<u64>> {
     (1 <= from && from <= to && text != ":").then_some(from..=to)
 }
 
-/// Says what the reader should know about the output and that is not in it.
+/// Prints the facts about the output that the reader should know and that are not in it.
 pub(super) fn remark(run: &FoundRun, output: &WholeOutput) {
     let seq = run.start.seq;
     match run.outcome {
@@ -224,7 +222,7 @@ pub(super) fn remark(run: &FoundRun, output: &WholeOutput) {
     }
 }
 
-/// Copies the bytes. A terminal gets them as the console shows them: nothing that could change it passes.
+/// Copies the bytes. A terminal gets them as the console shows them: filtered, so that nothing changes the terminal.
 fn copy(mut output: WholeOutput, is_terminal: bool, out: &mut impl Write) -> io::Result<()> {
     if output.source == OutputSource::Record {
         tell("the journal has the text of this output, not its bytes");
@@ -249,21 +247,21 @@ fn copy(mut output: WholeOutput, is_terminal: bool, out: &mut impl Write) -> io:
     }
 }
 
-/// The lines that were wanted so far.
+/// The wanted lines so far.
 struct Shown<'p, W> {
     part: &'p OutputPart,
     is_terminal: bool,
     out: W,
-    /// The number of the line that was read last.
+    /// The number of the last read line.
     number: u64,
-    /// How many lines were wanted so far.
+    /// The number of wanted lines so far.
     count: usize,
-    /// With `--tail`, the last of them.
+    /// With `--tail`, the last lines.
     last: VecDeque<(u64, Vec<u8>)>,
 }
 
 impl<W: Write> Shown<'_, W> {
-    /// Returns whether more lines may be wanted.
+    /// Returns true if more lines may be wanted.
     fn take(&mut self, piece: OutputPiece<'_>) -> io::Result<bool> {
         let line = match piece {
             OutputPiece::Line(line) => line,
@@ -315,7 +313,7 @@ impl<W: Write> Shown<'_, W> {
         if self.part.grep.is_some() {
             write!(self.out, "{number}:")?;
         }
-        // A program that reads this gets the text as it is.
+        // A program that reads this gets the text unchanged.
         if self.is_terminal { writeln!(self.out, "{}", escape_text(&text)) } else { writeln!(self.out, "{text}") }
     }
 

@@ -1,7 +1,7 @@
 //! Standard output, as verbs write to it.
 //!
-//! Invariant: what a verb writes to a terminal passes [`TerminalText`]. A pipe or a file gets the bytes as they are: a
-//! program reads them there. Bytes that have passed a filter of the console's go through [`drawn`], and nothing else does.
+//! Invariant: the output of a verb to a terminal passes [`TerminalText`]. A pipe or a file gets the bytes unchanged,
+//! for a program. Only bytes that have passed one of the console's filters go through [`drawn`].
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
@@ -11,11 +11,11 @@ use rexec_sh::protocol::notice::Notice;
 use super::written;
 use crate::text::terminal_text::TerminalText;
 
-/// Standard output. What was written is shown by [`Write::flush`] at the latest.
+/// Standard output. [`Write::flush`] shows all written text at the latest.
 #[derive(Debug)]
 pub(super) struct VerbOutput {
     out: BufWriter<StdoutLock<'static>>,
-    /// The filter, if it is a terminal.
+    /// The filter, if the output is a terminal.
     filter: Option<TerminalText>,
 }
 
@@ -26,7 +26,7 @@ impl VerbOutput {
         Self { out: BufWriter::new(out.lock()), filter }
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub(super) fn finish(mut self) -> io::Result<()> {
         if let Some(mut filter) = self.filter.take() {
             let mut rest = String::new();
@@ -51,12 +51,12 @@ impl Write for VerbOutput {
     }
 }
 
-/// Standard output for bytes that have passed a filter of the console's.
+/// Standard output for bytes that have passed one of the console's filters.
 pub(super) fn drawn() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }
 
-/// Writes this to standard output; returns the exit code.
+/// Writes this text to standard output; returns the exit code.
 pub(super) fn say(text: &str) -> Result<u8, Notice> {
     say_bytes(text.as_bytes())
 }
@@ -66,7 +66,7 @@ pub(super) fn say_bytes(bytes: &[u8]) -> Result<u8, Notice> {
     with_output(|out| written(out.write_all(bytes)))
 }
 
-/// Does this with standard output; returns the exit code.
+/// Runs `work` with standard output; returns the exit code.
 pub(super) fn with_output(work: impl FnOnce(&mut VerbOutput) -> Result<(), Notice>) -> Result<u8, Notice> {
     let mut out = VerbOutput::standard();
     work(&mut out)?;

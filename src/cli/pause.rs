@@ -66,16 +66,16 @@ Processes that were stopped before the pause stay stopped.
 
 const OPTIONS: [Opt<Chosen>; 3] = [chosen::AGENT, chosen::ALL, json(|q| q.is_json = true)];
 
-/// How long a process may take to stop.
+/// The time in which a process must stop.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time between two looks at the processes.
+/// The time between two looks at the processes.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 fn may_pause(state: RunState) -> bool {
     matches!(state, RunState::Running | RunState::Left)
 }
 
-/// Does this for all commands; returns the first failure.
+/// Acts on all commands; returns the first failure.
 fn each(numbers: &[u64], mut act: impl FnMut(u64) -> Result<(), Notice>) -> Result<(), Notice> {
     numbers.iter().map(|&seq| act(seq)).fold(Ok(()), Result::and)
 }

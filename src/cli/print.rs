@@ -63,7 +63,7 @@ const NAME_COLUMNS: usize = 1024;
 /// Columns of a command that are shown: ten times as many as on the console. The rest is cut.
 const COMMAND_COLUMNS: usize = 4096;
 
-/// Why a journal cannot be printed.
+/// The reason why a journal cannot be printed.
 #[derive(Debug)]
 pub enum PrintError {
     /// The name cannot be that of a journal.
@@ -131,7 +131,7 @@ pub fn print(home: &Path, name: &str, follows: bool, out: &mut impl Write) -> Re
             Err(RenderError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
             Err(RenderError::Write(error)) => return Err(PrintError::Write(error)),
             Err(RenderError::Read(source)) => return Err(PrintError::Read { path, source }),
-            // A host that was killed in its first moment leaves an empty file, which is a journal all the same.
+            // A host killed in its first moment leaves an empty file. That is a journal all the same.
             Ok(()) if printed.records == 0 && printed.unparsable > 0 => return Err(PrintError::NotAJournal { path }),
             Ok(()) => {}
         }
@@ -167,7 +167,7 @@ fn find(home: &Path, name: &str) -> Result<PathBuf, PrintError> {
     }
 }
 
-/// Which side of the printing failed.
+/// The side of the printing that failed.
 enum RenderError {
     Read(io::Error),
     Write(io::Error),
@@ -179,26 +179,26 @@ impl From<io::Error> for RenderError {
     }
 }
 
-/// What was printed of a journal.
+/// The state of printing a journal.
 #[derive(Debug, Default)]
 struct Printed {
     records: u64,
     /// Lines that could not be read, and those of a later version.
     unparsable: u64,
     unknown: u64,
-    /// Runs that have begun and not ended. Everything else is printed as it comes.
+    /// Runs that have begun and not ended. Everything else is printed at once.
     begun: BTreeMap<u64, Box<StartRecord>>,
-    /// How often a person answered each of them.
+    /// The number of a person's answers to each of them.
     typed: BTreeMap<u64, u64>,
-    /// The name of the journal in which this one goes on.
+    /// The name of the journal that continues this one.
     next: Option<String>,
 }
 
-/// Time between two looks at a file that is followed.
+/// The time between two looks at a followed file.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 impl Printed {
-    /// Prints every record of a file, and those that come as long as it `may_grow`.
+    /// Prints every record of a file, and new ones as long as it `may_grow`.
     #[expect(clippy::disallowed_methods, reason = "a person waits for what the host writes")]
     fn file(
         &mut self,
@@ -268,7 +268,7 @@ impl Printed {
         Ok(())
     }
 
-    /// Says what is left to say at the end of the last file.
+    /// Prints the final remarks, at the end of the last file.
     fn finish(&self, out: &mut impl Write) -> io::Result<()> {
         for start in self.begun.values() {
             render_open(start, self.next.as_deref(), out)?;
@@ -277,7 +277,7 @@ impl Printed {
             writeln!(out, "… the journal goes on in {}", escape_line(next, NAME_COLUMNS))?;
         }
         for (count, what) in [(self.unparsable, "could not be read"), (self.unknown, "need a newer version of rexec")] {
-            // A file without a single record is something else altogether, and that is said instead.
+            // A file without a single record is no journal; the caller reports that instead.
             if count > 0 && self.records > 0 {
                 writeln!(out, "… lines of the journal that {what}: {count}")?;
             }
@@ -286,18 +286,16 @@ impl Printed {
     }
 }
 
-/// The banner's line of a run.
 fn banner(start: &StartRecord) -> String {
     let StartRecord { seq, time, whoami, dir, command, unwrapped, .. } = start;
     Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped }.line(COMMAND_COLUMNS)
 }
 
-/// Prints the line of a run's beginning.
 pub(super) fn render_banner(start: &StartRecord, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", banner(start))
 }
 
-/// Prints a run that has no end. `next` is the name of the journal in which it goes on.
+/// Prints a run that has no end. `next` is the name of the journal that continues it.
 pub(super) fn render_open(start: &StartRecord, next: Option<&str>, out: &mut impl Write) -> io::Result<()> {
     render_banner(start, out)?;
     match next {
@@ -306,19 +304,19 @@ pub(super) fn render_open(start: &StartRecord, next: Option<&str>, out: &mut imp
     }
 }
 
-/// Prints a run whose end is not known.
+/// Prints a run whose end is unknown.
 pub(super) fn render_lost(start: &StartRecord, out: &mut impl Write) -> io::Result<()> {
     render_banner(start, out)?;
     writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")
 }
 
-/// Prints a run with what its record has of the output. `home` is the journal's directory, `answers` how often a person
-/// answered a prompt of it.
+/// Prints a run with its recorded output. `home` is the journal's directory, `answers` the number of a person's answers
+/// to its prompts.
 pub(super) fn render_run(home: &Path, record: &EndRecord, answers: u64, out: &mut impl Write) -> io::Result<()> {
     let EndRecord { start, end, output } = record;
     render_banner(start, out)?;
     let cut = output.cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(output.text.len());
-    // A journal that was edited may cut through a character.
+    // An edited journal may cut through a character.
     let (head, tail) = output.text.split_at_checked(cut).unwrap_or((&output.text, ""));
     write_lines(head, out)?;
     if let Some(omitted) = output.omitted {
@@ -340,11 +338,11 @@ pub(super) fn render_run(home: &Path, record: &EndRecord, answers: u64, out: &mu
     writeln!(out)
 }
 
-/// Where what is omitted can be read, and what is missing there.
+/// Prints where the omitted part can be read, and how much is missing there.
 fn write_raw(home: &Path, output: &RecordedOutput, out: &mut impl Write) -> io::Result<()> {
     if let Some(raw) = &output.raw {
         let name = escape_line(raw, NAME_COLUMNS);
-        // Nothing outside of the journal's directory is looked for, whatever an edited record says.
+        // Only the journal's directory is searched, whatever an edited record says.
         let is_below = Path::new(raw).components().all(|part| matches!(part, Component::Normal(_)));
         if is_below && home.join(raw).is_file() {
             write!(out, ", see {name}")?;
@@ -364,7 +362,6 @@ fn write_raw(home: &Path, output: &RecordedOutput, out: &mut impl Write) -> io::
     Ok(())
 }
 
-/// Prints lines of output.
 pub(super) fn write_lines(text: &str, out: &mut impl Write) -> io::Result<()> {
     let (mut rows, mut shown) = (Rows::new(RowStyle::Wording), Vec::new());
     rows.push(escape_text(text).as_bytes(), &mut shown);

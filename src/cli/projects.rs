@@ -1,4 +1,4 @@
-//! `rexec projects`: the project sessions, each in a line of its own. They are paused, resumed and ended as a whole.
+//! `rexec projects`: the project sessions, one per line. They are paused, resumed and ended as a whole.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ wait until it is resumed; those of a sandboxed agent do not.
 
 #[derive(Default)]
 struct ProjectsCall {
-    /// A method, and the project that it is for.
+    /// A method and its project.
     change: Option<(&'static str, String)>,
     is_json: bool,
 }
@@ -76,7 +76,7 @@ impl ProjectsCall {
     }
 }
 
-/// Printed where there is none.
+/// Printed if there is none.
 const NOTHING: &str = "no command has run in a project\n";
 
 /// A project session: a line of `--json`.
@@ -100,7 +100,7 @@ struct ProjectLine {
 }
 
 impl ProjectLine {
-    /// Its commands that run, and those that have ended and left something running.
+    /// Its running commands, and the ended ones that left something running.
     fn commands(&self) -> Vec<u64> {
         let mut commands: Vec<u64> = self.runs.iter().chain(&self.background).copied().collect();
         commands.sort_unstable();
@@ -109,13 +109,12 @@ impl ProjectLine {
     }
 }
 
-/// The commands that were told to end.
 #[derive(Debug, Serialize, Deserialize)]
 struct EndedCommands {
     ended: Vec<u64>,
 }
 
-/// All that the host has.
+/// All project sessions of the host.
 fn all(calls: &mut HostCalls) -> Result<Vec<ProjectLine>, CallError> {
     #[derive(Deserialize)]
     struct All {
@@ -136,7 +135,7 @@ fn list(is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
     })
 }
 
-/// Pauses, resumes or ends one.
+/// Pauses, resumes or ends a project session.
 fn change(method: &str, project: &str, is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
     let known = all(calls)?;
     let meant = meant(project, &known)?;
@@ -150,19 +149,19 @@ fn change(method: &str, project: &str, is_json: bool, calls: &mut HostCalls) -> 
     say(&done, &format!("{}: {}\n", shown(&done.name), told(&done.commands(), word)), is_json)
 }
 
-/// A project's name, which an older host may have taken from any directory.
+/// A project's name. An older host may have taken it from any directory.
 fn shown(name: &str) -> String {
     escape_line(name, limits::PROJECT_NAME_BYTES)
 }
 
-/// The project that a person means by its identifier, name or directory. A word that may mean several means none.
+/// The project with this identifier, name or directory. An ambiguous word means none.
 fn meant<'a>(project: &str, known: &'a [ProjectLine]) -> Result<&'a ProjectLine, Notice> {
     let is_path = project.contains('/') || project == ".";
-    // The file system is asked only where the text is that of no directory: one may be on a server that does not answer.
+    // The file system is asked only if the text names no known directory: one may be on a server that does not answer.
     let spelled = if is_path { std::path::absolute(project).ok() } else { None };
     let is_known = |dir: &PathBuf| known.iter().any(|line| Path::new(&line.dir) == dir);
     let dir = spelled.map(|dir| if is_known(&dir) { dir } else { dir.canonicalize().unwrap_or(dir) });
-    // A directory may be called like an identifier.
+    // A directory may have the name of an identifier.
     let is_called = |line: &ProjectLine| {
         is_project_id(project) && Path::new(&line.dir).file_name().is_some_and(|name| name == project)
     };
@@ -196,7 +195,7 @@ fn say(answer: &impl Serialize, text: &str, is_json: bool) -> Result<u8, Notice>
     })
 }
 
-/// How many commands something was done to, and which.
+/// The number of affected commands, and their own numbers.
 fn told(commands: &[u64], done: &str) -> String {
     let count = counted(u64::try_from(commands.len()).unwrap_or(u64::MAX), "command", "commands");
     let numbers: String = commands.iter().map(|number| format!(" #{number}")).collect();
@@ -242,7 +241,7 @@ fn draw(projects: &[ProjectLine], look: &Look) -> String {
     text
 }
 
-/// Numbers of commands in a line.
+/// The most command numbers in a line.
 const NUMBERS_MAX: usize = 4;
 /// Columns of a project's name.
 const NAME_COLUMNS: usize = 24;

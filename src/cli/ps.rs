@@ -1,4 +1,4 @@
-//! `rexec ps`: the commands that run, each in a line of its own, oldest first.
+//! `rexec ps`: the running commands, one per line, oldest first.
 
 mod measured;
 pub(in crate::cli) mod table;
@@ -66,7 +66,8 @@ struct PsCall {
     is_json: bool,
 }
 
-/// The line below the table: how many commands run, how many wait for the person, and what can be done.
+/// The line below the table: the numbers of running commands and of those that wait for the person, and the possible
+/// actions.
 fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     let commands = counted(count(runs.len()), "command", "commands");
@@ -98,7 +99,7 @@ fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
     look.dim(&look.fitted(&parts)) + "\n"
 }
 
-/// What is said when nothing runs.
+/// The text for an idle host.
 fn nothing_runs(status: &HostStatus, look: &Look) -> String {
     let mut parts = vec![
         "nothing runs".to_owned(),
@@ -116,7 +117,6 @@ fn nothing_runs(status: &HostStatus, look: &Look) -> String {
     look.fitted(&parts) + "\n"
 }
 
-/// The first line of a command.
 fn first_line(command: &str) -> &str {
     command.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }

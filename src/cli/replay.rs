@@ -1,7 +1,7 @@
-//! `rexec replay`: what was on the console, once more, with its pauses.
+//! `rexec replay`: shows the past of the console again, with its pauses.
 //!
 //! The commands' recordings are played into a console like the host's, so banners, turns and end lines are those of the
-//! host. Time passes in the recording's measure there, whatever the speed is.
+//! host. The console's time is that of the recording, at any speed.
 
 mod player;
 mod script;
@@ -22,7 +22,7 @@ use crate::sys::terminal::Keys;
 use player::{Player, ReplayPace};
 use script::{Scene, Show};
 
-/// The longest recording that `rexec show` draws, bytes. Of what wrote more it prints what the journal has.
+/// The longest recording that `rexec show` draws, bytes. Of a longer one it prints the journal's text.
 const DRAWN_BYTES_MAX: u64 = 4 << 20;
 
 pub(super) const VERB: Verb = Verb {
@@ -58,7 +58,7 @@ asciinema plays. ^C ends the replay.
     },
 };
 
-/// The longest pause while many commands are played, unless the human says.
+/// The default of the longest pause while many commands are played.
 const IDLE_MAX: Duration = Duration::from_secs(2);
 /// The largest and the smallest speed.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1_000_000.0;
@@ -109,8 +109,8 @@ fn player(sheet: &Sheet, pace: ReplayPace) -> io::Result<Player> {
     Player::new(sheet.clock, pace, is_terminal, if is_terminal { Keys::take(false) } else { None })
 }
 
-/// Draws the block of a run that has ended as the console of this terminal shows it. Returns false if the run is too
-/// long for that, or if not all of it is there.
+/// Draws the block of an ended run, as the console of this terminal shows it. Returns false if the run is too long for
+/// that or incomplete.
 pub(super) fn draw(run: &FoundRun, sheet: &Sheet) -> io::Result<bool> {
     let recorded = &run.recorded;
     let is_whole = match recorded.recording_at {

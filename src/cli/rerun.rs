@@ -1,10 +1,10 @@
-//! `rexec rerun N`: runs a command of the past again, with its own words, directory and variables.
+//! `rexec rerun N`: runs a past command again, with its own words, directory and variables.
 //!
 //! This process becomes the shim, so the host, the console and the journal treat the command like any other, and its
 //! output and exit code are those of any other.
 //!
-//! Invariants: no secret comes from the journal, because the journal has none; a command of which the journal lacks a part
-//! is not run; a command that ran in a sandbox is not run outside of it.
+//! Invariants: no secret comes from the journal, because the journal has none; a command is not run if the journal
+//! lacks a part of it; a command that ran in a sandbox is not run outside of it.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, IsTerminal};
@@ -87,17 +87,16 @@ fn run(RerunCall { reference, name, is_dry }: RerunCall) -> Result<u8, Notice> {
     repetition.become_it(&beginning.start, &name)
 }
 
-/// The name of an agent whose command a person runs again.
+/// The caller's name for a repeated command of an agent.
 fn rerun_name(whoami: &str) -> String {
     const REMARK: &str = "-rerun";
     let short = Some(short_name(whoami)).filter(|short| !short.is_empty()).unwrap_or(whoami);
     if short.ends_with(REMARK) { short.to_owned() } else { format!("{short}{REMARK}") }
 }
 
-/// Columns of a list of variables. The rest is cut.
 const NAMES_COLUMNS: usize = 400;
 
-/// What is called again.
+/// The call to repeat.
 enum RepeatedCall {
     /// A shell with a command string, by its argument vector.
     Shell(Vec<OsString>),
@@ -105,13 +104,13 @@ enum RepeatedCall {
     Words(Vec<OsString>),
 }
 
-/// What is run.
+/// A run to repeat.
 struct Repetition {
     call: RepeatedCall,
     dir: PathBuf,
     /// `None`: this process's own environment.
     environment: Option<Vec<(OsString, OsString)>>,
-    /// What a person should know first.
+    /// Remarks for the person, printed first.
     remarks: Vec<String>,
 }
 
@@ -148,7 +147,7 @@ impl Repetition {
         self.remarks.iter().fold(text + "\n", |text, sentence| text + &remark(sentence))
     }
 
-    /// Becomes the shim that runs it. Returns only why that failed.
+    /// Becomes the shim that runs it. Returns only the reason for a failure.
     fn become_it(&self, start: &StartRecord, name: &str) -> Result<u8, Notice> {
         let shim = installed::shim().ok_or(super::run::NO_SHIM)?;
         for sentence in &self.remarks {
@@ -170,10 +169,10 @@ impl Repetition {
             command.envs([SOCKET_VARIABLE, HOME_VARIABLE].into_iter().filter_map(own));
         }
         command.envs(super::enclosing::path(SOCKET_VARIABLE).map(|path| (SOCKET_VARIABLE, path)));
-        // A run's mark would make the shim run it itself, and a budget is for agents.
+        // A run's mark would make the shim run it itself. A budget is for agents.
         command.env_remove("REXEC_INSIDE").env("REXEC_WHOAMI", name).env("REXEC_BUDGET", "off");
         let shell = Path::new(&start.shell);
-        // Of a program that came in words, `shell` is the program itself.
+        // For a program that came in words, `shell` is the program itself.
         match self.call {
             RepeatedCall::Shell(_) if shell.is_absolute() && shell.is_file() => command.env("REXEC_SHELL", shell),
             _ => command.env_remove("REXEC_SHELL"),
@@ -181,7 +180,7 @@ impl Repetition {
         if !start.terminal {
             command.env("REXEC_TTY", "never");
             if io::stdin().is_terminal() {
-                // The keys are for the host's console, which passes them on when the command asks.
+                // The keys are for the host's console, which passes them on if the command asks.
                 command.stdin(Stdio::null());
             }
         } else if !io::stdout().is_terminal() {
@@ -193,7 +192,6 @@ impl Repetition {
 }
 
 impl RepeatedCall {
-    /// The words for a person.
     fn words(&self) -> &[OsString] {
         let (Self::Shell(words) | Self::Words(words)) = self;
         words
@@ -209,7 +207,7 @@ impl RepeatedCall {
     }
 }
 
-/// The run's arguments, of which there is at least one.
+/// The run's arguments, at least one.
 fn arguments(start: &StartRecord) -> Result<Vec<Vec<u8>>, Notice> {
     let seq = start.seq;
     let lacks = |why: &str, hint: &str| Err(Notice::failed(format_args!("command {seq} {why}"), hint));
@@ -238,7 +236,7 @@ fn arguments(start: &StartRecord) -> Result<Vec<Vec<u8>>, Notice> {
     Ok(arguments)
 }
 
-/// The run's variables. Those that the journal lacks come from this process's own environment.
+/// The run's variables. The ones missing in the journal come from this process's own environment.
 fn variables(environment: &KeptEnvironment, dir: &Path, remarks: &mut Vec<String>) -> Vec<(OsString, OsString)> {
     let mut all: Vec<(OsString, OsString)> =
         environment.set.iter().map(|(name, value)| (name.into(), value.into())).collect();

@@ -1,10 +1,9 @@
-//! `rexec`: its command line. The table of verbs says what it can do, and each verb has a file of its own.
+//! `rexec`: its command line. The table of verbs lists its abilities, and each verb has a file of its own.
 
 use std::process::ExitCode;
 
 use super::verbs;
 
-/// Runs rexec to its end; returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     super::finish(verbs::run(&mut lexopt::Parser::from_env()))

@@ -1,8 +1,8 @@
 //! `rexec run AGENT…`: starts an unmodified agent whose shell is rexec's.
 //!
-//! The agent takes the place of this process: its number, terminal, signals and exit code are as without rexec. What it is
-//! told about its shell is in variables and options of this one call ([`recipes`], [`launch`]); no file of the user's is
-//! touched. The links lie beside the host's socket ([`links`]).
+//! The agent takes the place of this process: its number, terminal, signals and exit code are as without rexec. The
+//! variables and options of this one call name its shell ([`recipes`], [`launch`]); no file of the user's is touched.
+//! The links lie beside the host's socket ([`links`]).
 
 mod background;
 mod launch;
@@ -31,7 +31,7 @@ use launch::{AgentStart, Situation};
 use preload::Preload;
 use recipes::Recipe;
 
-/// When a host is started where none runs.
+/// The values of `--host`: when to start a host if none runs.
 const HOST_WORDS: [&str; 2] = ["auto", "never"];
 
 pub(super) const VERB: Verb = Verb {
@@ -91,7 +91,6 @@ struct AgentCall {
     budget: Option<String>,
     without_host: bool,
     lists: bool,
-    /// The agent's program and its arguments.
     line: Vec<OsString>,
 }
 
@@ -106,7 +105,7 @@ fn run(call: AgentCall) -> Result<u8, Notice> {
     let socket = super::socket_path()?;
     let links = links::provide(&socket, &shim)?;
     let mut launch = plan(recipe, preload.as_ref(), &call, &links)?;
-    // The agent's shell looks for the socket by itself.
+    // The agent's shell searches for the socket by itself.
     for name in [SOCKET_VARIABLE, HOME_VARIABLE] {
         launch.set.extend(super::enclosing::path(name).map(|path| (name.to_owned(), path)));
     }
@@ -122,8 +121,8 @@ pub(super) const NO_SHIM: Notice = Notice::fixed(
     "install rexec again, or move its programs together",
 );
 
-/// The recipe for the agent of this name, which is at this path, and how the preload is loaded into it, if the recipe says
-/// so and it can be.
+/// The recipe for the agent of this name at this path, and the preload for it, if the recipe has one and it can be
+/// loaded.
 fn recipe(name: &OsStr, path: &Path) -> Result<(&'static Recipe, Option<Preload>), Notice> {
     let file = Path::new(name).file_name().unwrap_or(name);
     let known = recipes::named(file.as_bytes());
@@ -174,7 +173,7 @@ fn plan(recipe: &Recipe, preload: Option<&Preload>, call: &AgentCall, links: &Pa
 /// Starts a host if that is wanted and none runs.
 fn see_to_host(call: &AgentCall, name: &OsStr, socket: &Path) -> Result<(), Notice> {
     if check::is_running(socket) {
-        // An idle host stays for the agent, which this process becomes.
+        // An idle host stays for the agent that this process becomes.
         announce(name, socket);
     } else if call.without_host {
         tell("no host runs, so the agent's commands fail until you start one (REXEC_FALLBACK=shell: run unseen)");
@@ -189,8 +188,8 @@ fn see_to_host(call: &AgentCall, name: &OsStr, socket: &Path) -> Result<(), Noti
     Ok(())
 }
 
-/// Tells the host that this process becomes an agent of this name. A host of an earlier release takes no name, or does not
-/// understand it at all.
+/// Announces to the host that this process becomes an agent of this name. A host of an earlier release takes no name,
+/// or does not understand the request.
 fn announce(name: &OsStr, socket: &Path) {
     for name in [name.to_string_lossy().into_owned(), String::new()] {
         if ask::ask(socket, &AgentRequest { name }.line()).and_then(|asked| asked.answer(Some(ask::PATIENCE))).is_ok() {
@@ -199,7 +198,7 @@ fn announce(name: &OsStr, socket: &Path) {
     }
 }
 
-/// Becomes the agent. Returns only why that failed.
+/// Becomes the agent. Returns only the reason for a failure.
 fn become_agent(program: &Path, recipe: &Recipe, call: &AgentCall, launch: AgentStart) -> Notice {
     let changed = |name: &OsStr| launch.set.iter().any(|(variable, _)| name == variable.as_str());
     // A run's mark would make the shim run everything itself.

@@ -27,7 +27,6 @@ pub(super) const NO_SUCH_RUN: (u8, &str) = (exit_code::NO_SUCH_RUN, "there is no
 /// Columns of a session's name that are shown: as many as a file's name has bytes.
 const SESSION_COLUMNS: usize = 255;
 
-/// A run as a person names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunReference {
     session: Option<String>,
@@ -42,7 +41,7 @@ enum RunChoice {
 }
 
 impl RunReference {
-    /// Reads a reference; `None` if the word is not one. The session and `-1` may stand together: `SESSION:-1`.
+    /// Reads a reference; `None` if the word is not one. A session and `-1` may be combined: `SESSION:-1`.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         let (session, run) = match word.rsplit_once(':') {
@@ -57,7 +56,7 @@ impl RunReference {
         Some(Self { session, run })
     }
 
-    /// The run with this number, of the host that runs or of the newest session.
+    /// The run with this number, of the running host or of the newest session.
     #[must_use]
     pub fn numbered(seq: u64) -> Self {
         Self { session: None, run: RunChoice::Number(seq) }
@@ -71,9 +70,10 @@ impl RunReference {
         }
     }
 
-    /// Reads a reference from a command line: one of the forms above, or the name of a service that the host knows.
+    /// Reads a reference from a command line: one of the forms above, or the name of a service of the host.
     ///
     /// # Errors
+    ///
     /// The word is not a reference.
     pub fn of(word: &OsStr) -> Result<Self, Notice> {
         let text = word.to_string_lossy();
@@ -132,7 +132,7 @@ fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// The place of the session with this name, or with a file of this name, or the only one whose name begins so.
+/// The index of the session with this name, or with a file of this name, or the only one whose name begins so.
 fn named(sessions: &[SessionHistory], name: &str) -> Result<usize, Notice> {
     let is_it = |session: &SessionHistory| session.name == name || session.files.iter().any(|file| file.name == name);
     if let Some(place) = sessions.iter().position(is_it) {
@@ -151,7 +151,7 @@ fn named(sessions: &[SessionHistory], name: &str) -> Result<usize, Notice> {
     }
 }
 
-/// The place of the running host's session; without one, of the newest.
+/// The index of the running host's session; without one, of the newest.
 pub(super) fn current(sessions: &[SessionHistory], socket: &Path) -> usize {
     let alive: Vec<usize> = (0..sessions.len()).filter(|&place| sessions[place].is_alive()).collect();
     match alive[..] {
@@ -174,7 +174,6 @@ fn no_run(reference: &RunReference, session: &str) -> Notice {
     Notice::new(exit_code::NO_SUCH_RUN, problem, hint)
 }
 
-/// The notice for journals that cannot be read.
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> Notice {
     let hint = "REXEC_HOME names the directory of the journals; the default is ~/.rexec";
     Notice::failed(format_args!("cannot read {}: {}", path.display(), reason(error)), hint)

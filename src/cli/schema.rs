@@ -1,6 +1,6 @@
 //! `rexec schema`: the fields of every record of the journal and of every JSON form, as JSON Schema.
 //!
-//! The table in `help/schema.txt` is the source: a form in a line of its own, and below it a line for each field.
+//! The table in `help/schema.txt` is the source: one line for a form, and below it a line for each field.
 
 use std::collections::BTreeMap;
 
@@ -50,17 +50,16 @@ struct Schema {
     required: Vec<&'static str>,
 }
 
-/// A field.
 #[derive(Debug, Default, Serialize)]
 struct FieldSchema {
     #[serde(skip_serializing_if = "Option::is_none")]
     r#const: Option<&'static str>,
     #[serde(rename = "type", skip_serializing_if = "Vec::is_empty")]
     kinds: Vec<&'static str>,
-    /// What an array has.
+    /// The kind of an array's items.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Box<FieldSchema>>,
-    /// What an object has under names that are not fixed.
+    /// The kind of an object's values under names that are not fixed.
     #[serde(rename = "additionalProperties", skip_serializing_if = "Option::is_none")]
     values: Option<Box<FieldSchema>>,
     #[serde(skip_serializing_if = "str::is_empty")]

@@ -72,7 +72,6 @@ delete. Several keys are typed in their order, behind TEXT without return.
     },
 };
 
-/// The keys that a shell offers.
 const KEYS: [&str; 16] = [
     "ctrl-c",
     "ctrl-d",

@@ -1,4 +1,4 @@
-//! Background runs and their names. A name means the run of the project that this directory is in, before others.
+//! Background runs and their names. A name means the run in this directory's project, before others.
 //!
 //! Invariant: a name begins with a letter, so no number and no other reference to a run is one.
 
@@ -19,12 +19,12 @@ use crate::text::escape::escape_line;
 pub(super) use crate::text::name::NAME_FORM;
 use crate::text::name::is_service_name;
 
-/// Whether a word can be the name of a service.
+/// Returns true if a word can be the name of a service.
 pub(super) fn is_name(word: &str) -> bool {
     is_service_name(word, limits::RPC_NAME_BYTES)
 }
 
-/// A run as the host lists it.
+/// A run in the host's list.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct HostRun {
@@ -46,12 +46,12 @@ pub(super) struct HostRun {
 }
 
 impl HostRun {
-    /// Whether its shell has not ended.
+    /// Returns true if its shell has not ended.
     pub(super) fn is_live(&self) -> bool {
         self.exit.is_none()
     }
 
-    /// How people are told which run it is: `#41 web`.
+    /// The run for people: `#41 web`.
     pub(super) fn title(&self) -> String {
         match &self.name {
             Some(name) => format!("#{} {}", self.run, escape_line(name, limits::RPC_NAME_BYTES)),
@@ -60,7 +60,7 @@ impl HostRun {
     }
 }
 
-/// A project session as the host lists it.
+/// A project session in the host's list.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct HostProject {
     pub(super) session: String,
@@ -69,7 +69,7 @@ pub(super) struct HostProject {
 }
 
 impl HostProject {
-    /// All that the host has.
+    /// All project sessions of the host.
     fn all(calls: &mut HostCalls) -> Result<Vec<Self>, CallError> {
         #[derive(Deserialize)]
         struct ProjectsAnswer {
@@ -80,7 +80,7 @@ impl HostProject {
     }
 }
 
-/// What the host has: the runs that it keeps, oldest first, and the projects that they are in.
+/// The host's state: the runs that it keeps, oldest first, and their projects.
 #[derive(Debug)]
 pub(super) struct KnownRuns {
     pub(super) runs: Vec<HostRun>,
@@ -88,7 +88,6 @@ pub(super) struct KnownRuns {
 }
 
 impl KnownRuns {
-    /// Asks the host.
     pub(super) fn ask(calls: &mut HostCalls) -> Result<Self, CallError> {
         #[derive(Deserialize)]
         struct RunsAnswer {
@@ -99,7 +98,6 @@ impl KnownRuns {
         Ok(Self { runs, projects: HostProject::all(calls)? })
     }
 
-    /// The project of a run.
     pub(super) fn project(&self, run: &HostRun) -> Option<&HostProject> {
         let session = run.session.as_ref()?;
         self.projects.iter().find(|project| project.session == *session)
@@ -110,8 +108,8 @@ impl KnownRuns {
         self.project(run).map_or(Path::new(&run.dir), |project| &project.dir)
     }
 
-    /// The run that a name means in this directory: one that runs before one that has ended, the innermost project
-    /// before others, and the newest of them. Elsewhere it must be the only one.
+    /// The run that a name means in this directory: a running one before an ended one, the innermost project before
+    /// others, and the newest of them. Elsewhere it must be the only one.
     fn named(&self, name: &str, here: &Path) -> Result<&HostRun, Notice> {
         let has_name = |run: &&HostRun| run.name.as_deref() == Some(name);
         let depth = |run: &HostRun| {
@@ -166,7 +164,7 @@ pub(super) fn number_of(name: &str) -> Result<u64, Notice> {
     known.named(name, &here).map(|run| run.run)
 }
 
-/// The same for verbs that also read journals; `None` where no host runs.
+/// As [`number_of`], for verbs that also read journals; `None` if no host runs.
 pub(super) fn number_if_known(name: &str) -> Result<Option<u64>, Notice> {
     match HostCalls::connect(&super::socket_path()?) {
         Err(CallError::Ask(AskError::NoHost { .. })) => Ok(None),

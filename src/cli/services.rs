@@ -1,4 +1,4 @@
-//! `rexec services`: the commands in the background, each in a line of its own, oldest first.
+//! `rexec services`: the commands in the background, one per line, oldest first.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -60,7 +60,7 @@ struct ServicesCall {
     is_json: bool,
 }
 
-/// Printed where there is none.
+/// Printed if there is none.
 const NOTHING: &str = "\
 no command runs in the background
 start one: rexec exec --bg --name web --wait-port 3000 -- npm run dev
@@ -74,14 +74,14 @@ const PROJECT_COLUMNS: usize = 20;
 struct ServiceLine {
     seq: u64,
     name: Option<String>,
-    /// As `exec.list` has it.
+    /// As in `exec.list`.
     state: String,
     exit: Option<u8>,
     signal: Option<u8>,
     ports: Vec<u16>,
-    /// How long ago it was taken in.
+    /// The time since its arrival.
     age_ms: u64,
-    /// How long ago its shell has ended.
+    /// The time since the end of its shell.
     ended_ms: Option<u64>,
     whoami: String,
     why: Option<String>,
@@ -91,7 +91,6 @@ struct ServiceLine {
     project_dir: Option<String>,
 }
 
-/// The lines, oldest first.
 fn lines(shows_all: bool, calls: &mut HostCalls) -> Result<Vec<ServiceLine>, Notice> {
     let known = KnownRuns::ask(calls)?;
     // The newest run of each name and project.
@@ -177,7 +176,7 @@ fn draw(lines: &[ServiceLine], look: &Look) -> String {
     text
 }
 
-/// The words for a state: what the host says, or how it ended.
+/// The words for a state: the host's word, or the end.
 fn state(line: &ServiceLine) -> String {
     match (line.exit, line.signal.and_then(signal_name)) {
         (Some(exit), Some(signal)) => format!("ended {exit} {signal}"),

@@ -95,13 +95,13 @@ fn write_all(lines: &[SessionLine], sheet: &Sheet, out: &mut impl Write) -> io::
     })
 }
 
-/// When a session began, on the human's clock.
+/// The start of a session, on the human's clock.
 fn began(line: &SessionLine, sheet: &Sheet) -> String {
     let local = history::milliseconds(&line.span.began).and_then(|at| sheet.clock.local(at));
     local.map(|local| format!("{} {}", when::day_shown(local), when::time_shown(local))).unwrap_or_default()
 }
 
-/// How long a session lasted, or lasts by now.
+/// The duration of a session, or its age.
 fn lasted(line: &SessionLine, sheet: &Sheet) -> String {
     let ended = match line.is_running {
         true => Some(sheet.clock.now),

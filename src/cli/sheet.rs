@@ -1,4 +1,4 @@
-//! Standard output as the verbs about the past use it: its look, and the human's clock.
+//! Standard output for the verbs about the past: its look, and the human's clock.
 
 use std::time::SystemTime;
 
@@ -8,12 +8,12 @@ use crate::history::milliseconds;
 use crate::journal::record::timestamp;
 use crate::sys::local_time;
 
-/// The longest line where no terminal has an end of lines, columns.
+/// The longest line without a terminal, columns.
 const COLUMNS_MAX: usize = 4_096;
 /// A narrower terminal is treated as one of this width.
 const COLUMNS_MIN: usize = 20;
 
-/// How a word is drawn. Each is readable on light and on dark terminals.
+/// The look of a word. Each is readable on light and on dark terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tint {
     Dim,
@@ -22,23 +22,20 @@ pub(super) enum Tint {
     Yellow,
 }
 
-/// Where a verb writes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sheet {
     pub(super) look: Look,
-    /// How many columns a line may have.
+    /// The most columns of a line.
     pub(super) columns: usize,
     pub(super) clock: Clock,
 }
 
 impl Sheet {
-    /// Standard output.
     pub(super) fn standard() -> Self {
         let look = Look::of_output();
         Self { look, columns: look.columns.clamp(COLUMNS_MIN, COLUMNS_MAX), clock: clock() }
     }
 
-    /// The text in this tint.
     pub(super) fn tinted(&self, tint: Tint, text: &str) -> String {
         match tint {
             Tint::Dim => self.look.dim(text),
@@ -59,13 +56,12 @@ impl Sheet {
     }
 }
 
-/// The human's clock, now.
 pub(super) fn clock() -> Clock {
     let now = milliseconds(&timestamp(SystemTime::now())).unwrap_or(0);
     Clock { now, offset: local_time::offset }
 }
 
-/// The text with as many blanks behind it as make it this wide.
+/// The text, padded with blanks to this width.
 pub(super) fn padded(text: &str, columns: usize) -> String {
     let blanks = columns.saturating_sub(columns_of(text));
     format!("{text}{:blanks$}", "")

@@ -1,4 +1,4 @@
-//! `rexec show N`: a command as the console showed it, and all that the journal knows about it.
+//! `rexec show N`: a command as the console showed it, and everything in the journal about it.
 
 mod live;
 
@@ -56,11 +56,10 @@ struct ShowCall {
     is_json: bool,
 }
 
-/// Columns of the names of facts.
 const LABEL_COLUMNS: usize = 11;
 /// Columns of a fact. The rest is cut.
 const FACT_COLUMNS: usize = 4_096;
-/// Answers that are shown, the last ones.
+/// The number of last answers that are shown.
 const ANSWERS_SHOWN: usize = 10;
 
 /// A run in `rexec show --json`.
@@ -68,7 +67,7 @@ const ANSWERS_SHOWN: usize = 10;
 pub(super) struct ShownRun<'a> {
     session: &'a str,
     state: &'static str,
-    /// What people typed for it: how much, and where.
+    /// The answers of people: how much they typed, and where.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     answers: Vec<InputRecord>,
     /// The journal's file.
@@ -76,7 +75,7 @@ pub(super) struct ShownRun<'a> {
     record: ShownRecord<'a>,
 }
 
-/// The run's record, as in the journal but for its long arguments, which are whole.
+/// The run's record, as in the journal, but with whole long arguments.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum ShownRecord<'a> {
@@ -135,7 +134,7 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
     let local = history::milliseconds(&start.time).and_then(|at| sheet.clock.local(at));
     let begun = local.map(|local| format!("{} {} ({})", when::day_shown(local), when::time_shown(local), start.time));
     facts.push(("began", begun.unwrap_or_else(|| start.time.clone())));
-    // The tool before this one wrote down neither the time that a command took nor its shell.
+    // rexec's predecessor recorded neither a command's duration nor its shell.
     if let Some(end) = end.as_ref().filter(|_| !start.shell.is_empty()) {
         let waited =
             if end.queued_ms == 0 { String::new() } else { format!(", waited {} before", duration(end.queued_ms)) };
@@ -168,7 +167,7 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
     facts
 }
 
-/// What the console calls the caller, with its own name, its program and its version where these say more.
+/// The console's name for the caller, with its own name, its program and its version if these say more.
 fn caller(start: &StartRecord) -> String {
     let (name, whole) = (start.agent_name(), name_of(&start.whoami, FACT_COLUMNS));
     let whole = if whole == agent_name(&start.whoami, 1, "") { "" } else { &whole };
@@ -180,7 +179,7 @@ fn caller(start: &StartRecord) -> String {
     }
 }
 
-/// Each answer: when, how much, and where.
+/// Each answer: its time, size, and place.
 fn typed(answers: &[InputRecord], sheet: &Sheet) -> Vec<String> {
     let earlier = answers.len().saturating_sub(ANSWERS_SHOWN);
     let more = (earlier > 0)
@@ -213,7 +212,7 @@ fn state(run: &FoundRun) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-/// How much it wrote, and how a person reads it.
+/// The size of the output, and the way to read it.
 fn output(end: &RunEnd, recorded: &RecordedOutput, seq: u64) -> String {
     let flaw = recorded.raw_error.as_ref().map(|flaw| format!(" (not all were kept: {flaw})"));
     let written = format!("{} bytes{}", count::grouped(end.bytes), flaw.as_deref().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! `rexec stats`: what each agent ran, how long it took, and what went wrong.
+//! `rexec stats`: the commands of each agent, their durations, and their failures.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -72,16 +72,16 @@ struct StatsCall {
     is_json: bool,
 }
 
-/// Commands that are listed as the slowest, and as those that failed most often, each.
+/// The number of slowest commands, and of those that failed most often.
 const LISTED: usize = 5;
-/// Different commands whose failures are counted. Beyond it, only those that are known already are.
+/// The most different commands whose failures are counted. Beyond it, new ones are ignored.
 const COMMANDS_MAX: usize = 100_000;
-/// How much of a command tells it from others, bytes.
+/// The bytes of a command that tell it from others.
 const COMMAND_BYTES: usize = 200;
 /// Columns of an agent's name.
 const NAME_COLUMNS: usize = 14;
 
-/// What is counted for an agent.
+/// The numbers of an agent.
 #[derive(Debug, Clone, Default, Serialize)]
 struct AgentStats {
     commands: u64,
@@ -89,7 +89,7 @@ struct AgentStats {
     lost: u64,
     duration_ms: u64,
     bytes: u64,
-    /// How much of that the callers got, and how much less that is. Where it is not known, they got all.
+    /// The bytes of that output which the callers got, and the saved rest. If unknown, they got all.
     received: u64,
     saved: u64,
     /// Secrets that were masked for callers, and in the journal.
@@ -98,7 +98,7 @@ struct AgentStats {
 }
 
 impl AgentStats {
-    /// Adds what is shown of another agent.
+    /// Adds the numbers of another agent.
     fn add(&mut self, other: &Self) {
         self.commands += other.commands;
         self.failed += other.failed;
@@ -109,7 +109,6 @@ impl AgentStats {
     }
 }
 
-/// A line of `rexec stats --json`.
 #[derive(Debug, Serialize)]
 struct StatsLine<'a> {
     agent: &'a str,
@@ -130,7 +129,7 @@ struct SlowRun {
 struct Stats {
     agents: BTreeMap<String, AgentStats>,
     slowest: Vec<SlowRun>,
-    /// How often a command ran, and how often it failed.
+    /// The numbers of a command's runs, and of its failures.
     commands: HashMap<String, (u64, u64)>,
     is_overfull: bool,
 }
@@ -249,7 +248,7 @@ fn columns_of_agents(agents: &[(&str, &AgentStats)]) -> Vec<Column> {
     ]
 }
 
-/// Writes a line that ends with as much of a command as fits.
+/// Writes a line that ends with the part of a command that fits.
 fn write_fitting(front: String, command: &str, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
     let room = sheet.columns.saturating_sub(columns_of(&front) + 1).max(8);
     writeln!(out, "{front}{}", sheet.command(command, room))

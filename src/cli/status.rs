@@ -1,4 +1,4 @@
-//! `rexec status`: what the host is and has, for people, for status lines, and as JSON.
+//! `rexec status`: the host's state, for people, for status lines, and as JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -52,12 +52,12 @@ struct StatusCall {
     is_json: bool,
 }
 
-/// Columns of a word of the host's that are shown. The rest is cut.
+/// Columns of one of the host's words that are shown. The rest is cut.
 const WORD_COLUMNS: usize = 60;
 /// Columns of the last command that are shown. The rest is cut.
 const COMMAND_COLUMNS: usize = 400;
 
-/// What runs, in a few words.
+/// The running commands, in a few words.
 fn short(status: &HostStatus) -> String {
     let waits = if status.waiting == 1 { "waits" } else { "wait" };
     let counts = [(status.running, "run"), (status.waiting, waits), (status.paused, "paused"), (status.left, "left")];
@@ -66,7 +66,7 @@ fn short(status: &HostStatus) -> String {
     if words.is_empty() { "idle".to_owned() } else { words.join(", ") }
 }
 
-/// The host, what runs, and what ran, in lines that fit the terminal.
+/// The host, its running commands, and its past ones, in lines that fit the terminal.
 fn long(status: &HostStatus, look: &Look) -> String {
     let HostStatus { version, pid, up_ms, session, commands, failed, agents, last, .. } = status;
     let word = |word: &str| escape_line(word, WORD_COLUMNS);
@@ -86,10 +86,10 @@ fn long(status: &HostStatus, look: &Look) -> String {
     lines.iter().map(|line| look.cut(line, look.columns) + "\n").collect()
 }
 
-/// What to do about a host that this program does not belong to.
+/// The advice about a host of another installation.
 pub(super) const RESTART: &str = "restart rexec-host when nothing runs in it";
 
-/// Says why the host is not of the same installation as this program, if it is not.
+/// The reason why the host is of another installation than this program, if it is.
 pub(super) fn outdated(status: &HostStatus) -> Option<String> {
     const OWN: &str = env!("CARGO_PKG_VERSION");
     // The kernel adds this to the name of a file that is gone (proc(5)).
@@ -101,7 +101,6 @@ pub(super) fn outdated(status: &HostStatus) -> Option<String> {
     program.is_ok_and(is_gone).then(|| "its program was replaced after it had started".to_owned())
 }
 
-/// The status of the host on this socket.
 pub(super) fn of(socket: &Path) -> Result<HostStatus, AskError> {
     match ask::ask(socket, r#"{"action":"status"}"#)?.answer(Some(ask::PATIENCE))? {
         Answer::Status(status) => Ok(*status),

@@ -29,49 +29,43 @@ use crate::sys::terminal::Output;
 use crate::sys::{self, file, socket};
 use crate::text::reason::reason;
 
-/// What such a server says and understands. It is told what came and what time it is, and queues what it sends.
+/// The protocol of such a server. It receives input and the time, and queues its output.
 pub(super) trait StdioSession {
     /// The longest line of the client and of the host, bytes. A longer one of the host ends the connection to it.
     const LINE_BYTES_MAX: [usize; 2];
 
-    /// Lines for the client.
     fn to_client(&mut self) -> &mut Vec<u8>;
-    /// Lines for the host.
     fn to_host(&mut self) -> &mut Vec<u8>;
-    /// The client has said this.
+    /// Takes a line of the client.
     fn client_line(&mut self, line: &[u8], now: Instant);
-    /// A line of the client's was too long, and was not kept.
+    /// Reports that a line of the client was too long, and was not kept.
     fn client_line_too_long(&mut self);
-    /// The host has said this. Returns how many bytes follow the line that are not a line.
+    /// Takes a line of the host. Returns the number of bytes after the line that are not a line.
     fn host_line(&mut self, line: &[u8], now: Instant) -> usize;
-    /// What followed the line.
+    /// Takes the bytes after the line.
     fn host_bytes(&mut self, bytes: &[u8]);
-    /// Whether there is something to ask a host.
+    /// Returns true if there is a request for a host.
     fn wants_host(&self) -> bool;
-    /// A host is there.
     fn host_is_up(&mut self, now: Instant);
-    /// No host can be asked; a notice says why.
+    /// Reports that there is no host; a notice gives the reason.
     fn host_is_absent(&mut self, notice: &str);
-    /// The connection to the host has ended.
     fn host_is_gone(&mut self);
-    /// Time has passed.
     fn tick(&mut self, now: Instant);
-    /// When [`StdioSession::tick`] has something to do.
+    /// The time at which [`StdioSession::tick`] has something to do.
     fn deadline(&self) -> Option<Instant>;
-    /// Whether requests of the client's are to be answered before the end, if that is soon.
+    /// Returns true if requests of the client must be answered before the end, if that is soon.
     fn owes_answers(&self) -> bool {
         false
     }
-    /// The client has closed its side, and the time to answer is over.
+    /// Reports that the client has closed its side, and that the time to answer is over.
     fn client_is_gone(&mut self) {}
 }
 
-/// Bytes on their way out.
 #[derive(Debug, Default)]
 struct OutgoingBytes {
     bytes: Vec<u8>,
     sent: usize,
-    /// No more was taken at the last time.
+    /// The last write took nothing more.
     is_blocked: bool,
 }
 
@@ -90,7 +84,7 @@ impl OutgoingBytes {
         }
     }
 
-    /// Writes as much as is taken at once.
+    /// Writes as many bytes as are taken at once.
     fn write(&mut self, write: impl FnOnce(&[u8]) -> io::Result<usize>) -> io::Result<()> {
         match write(&self.bytes[self.sent..]) {
             Ok(length) => self.sent += length,
@@ -106,19 +100,17 @@ impl OutgoingBytes {
     }
 }
 
-/// The connection to the host.
 #[derive(Debug)]
 struct HostConnection {
     stream: UnixStream,
     /// A descriptor that goes with the first byte, because a relay of bytes could not pass one on.
     proof: Option<File>,
     lines: Lines,
-    /// How many bytes that are not a line come next.
+    /// The number of next bytes that are not a line.
     bytes_next: usize,
     out: OutgoingBytes,
 }
 
-/// The client, the host and the signals.
 #[derive(Debug)]
 pub(super) struct StdioServer<S> {
     session: S,
@@ -128,7 +120,7 @@ pub(super) struct StdioServer<S> {
     to_client: OutgoingBytes,
     host: Option<HostConnection>,
     signals: HostSignals,
-    /// The client has closed its side: when what it has asked for must have been answered.
+    /// After the client has closed its side: the time limit for the answers to its requests.
     last_answer: Option<Instant>,
 }
 
@@ -165,18 +157,18 @@ impl<S: StdioSession> StdioServer<S> {
         self.farewell()
     }
 
-    /// Whether the client has so little to take that more may be read that causes more of it.
+    /// Returns true if the client has so little to take that input which causes more of it may be read.
     fn takes_more(&mut self) -> bool {
         self.to_client.pending() + self.session.to_client().len() < limits::STDIO_QUEUE_BYTES
     }
 
-    /// Whether requests may be taken: they cause something for the host, too.
+    /// Returns true if requests may be taken: they cause output for the host, too.
     fn takes_requests(&mut self) -> bool {
         let for_host = self.session.to_host().len() + self.host.as_ref().map_or(0, |host| host.out.pending());
         for_host < limits::STDIO_QUEUE_BYTES && self.takes_more()
     }
 
-    /// Does what is there to be done, and waits once. False at the end.
+    /// Does all due work, and waits once. Returns false at the end.
     fn turn(&mut self) -> io::Result<bool> {
         let now = Instant::now();
         while self.takes_more() && self.take_from_host(now) {}
@@ -193,7 +185,7 @@ impl<S: StdioSession> StdioServer<S> {
         }
         let deadline = [self.session.deadline(), self.last_answer].into_iter().flatten().min();
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        // No descriptor tells that the client has taken enough for its next request, which was read.
+        // No descriptor reports that the client has taken enough for its next request, which was read.
         let goes_on = takes_requests && !is_served;
         let left = if goes_on || has_output && !is_pollable { Some(Duration::ZERO) } else { left };
         let watch = |descriptor, reads, writes| Watched { descriptor, reads, writes };
@@ -219,7 +211,7 @@ impl<S: StdioSession> StdioServer<S> {
             self.hear_host(*host, takes_more);
         }
         if found[2].is_over {
-            // Nobody reads. What runs ends with the connection.
+            // Nobody reads. The client's runs end with the connection.
             return Ok(false);
         }
         self.to_client.is_blocked &= !found[2].writable && is_pollable;
@@ -227,7 +219,7 @@ impl<S: StdioSession> StdioServer<S> {
             return Ok(true);
         }
         if !takes_requests {
-            // A client that has closed its side while nothing can be told to it is gone.
+            // A client that has closed its side while nothing can be sent to it is gone.
             return Ok(!found[1].is_over);
         }
         if is_served && found[1].readable && !self.read()? {
@@ -236,7 +228,7 @@ impl<S: StdioSession> StdioServer<S> {
         Ok(true)
     }
 
-    /// Reads from the client. False at the end.
+    /// Reads from the client. Returns false at the end.
     fn read(&mut self) -> io::Result<bool> {
         let length = match sys::read(&self.input, self.lines.room()) {
             Err(error) if sys::is_transient(&error) => return Ok(true),
@@ -246,7 +238,7 @@ impl<S: StdioSession> StdioServer<S> {
         Ok(length > 0)
     }
 
-    /// Sends what is taken at once. False when the client does not read any more.
+    /// Sends as much as is taken at once. Returns false if the client does not read any more.
     fn send(&mut self) -> bool {
         self.to_client.add(self.session.to_client());
         if let Some(host) = &mut self.host {
@@ -259,8 +251,8 @@ impl<S: StdioSession> StdioServer<S> {
             || self.to_client.write(|bytes| output.write(bytes)).is_ok()
     }
 
-    /// Passes on what the client has said. False when some of it waits until the client has taken more. Nothing more is
-    /// read then, or a client whose answers are longer than its requests would fill the memory.
+    /// Passes on the client's lines. Returns false if some of them wait until the client has taken more. Nothing more
+    /// is read then; otherwise a client whose answers are longer than its requests would fill the memory.
     fn serve_client(&mut self, now: Instant) -> bool {
         while self.takes_requests() {
             if !self.take_from_client(now) {
@@ -270,7 +262,7 @@ impl<S: StdioSession> StdioServer<S> {
         false
     }
 
-    /// Passes on the client's next line. False when there is none.
+    /// Passes on the client's next line. Returns false if there is none.
     fn take_from_client(&mut self, now: Instant) -> bool {
         match self.lines.take() {
             Some(ArrivedLine::Whole(line)) => self.session.client_line(line, now),
@@ -280,7 +272,7 @@ impl<S: StdioSession> StdioServer<S> {
         true
     }
 
-    /// Passes on the next of what the host has said. False when there is nothing.
+    /// Passes on the host's next line or bytes. Returns false if there is nothing.
     fn take_from_host(&mut self, now: Instant) -> bool {
         let Some(host) = &mut self.host else { return false };
         if host.bytes_next > 0 {
@@ -297,7 +289,7 @@ impl<S: StdioSession> StdioServer<S> {
         true
     }
 
-    /// Connects to the host if there is something to ask.
+    /// Connects to the host if there is a request for it.
     fn find_host(&mut self, now: Instant) {
         if self.host.is_some() || !self.session.wants_host() {
             return;
@@ -317,7 +309,7 @@ impl<S: StdioSession> StdioServer<S> {
         }
     }
 
-    /// Reads from the host, as far as it is ready and may be read.
+    /// Reads from the host, if it is ready and may be read.
     fn hear_host(&mut self, found: Readiness, takes_more: bool) {
         let Some(host) = &mut self.host else { return };
         host.out.is_blocked &= !found.writable;
@@ -327,7 +319,7 @@ impl<S: StdioSession> StdioServer<S> {
         match socket::receive(&host.stream, host.lines.room()) {
             Ok(length @ 1..) => host.lines.arrived(length),
             Err(error) if sys::is_transient(&error) => {}
-            // All that it has said before was passed on, else nothing more would be read.
+            // All its earlier lines were passed on, else nothing more would be read.
             _ => self.lose_host(),
         }
     }
@@ -337,7 +329,7 @@ impl<S: StdioSession> StdioServer<S> {
         self.session.host_is_gone();
     }
 
-    /// Tells the client and the host what waits, if they take it soon.
+    /// Sends the waiting bytes to the client and the host, if they take them soon.
     fn farewell(mut self) -> io::Result<()> {
         let end = Instant::now() + limits::STDIO_FAREWELL;
         while self.send() && self.to_client.pending() > 0 {
@@ -361,7 +353,7 @@ impl HostConnection {
         let descriptors: Vec<_> = proof.iter().map(AsRawFd::as_raw_fd).collect();
         let before = self.out.pending();
         if self.out.write(|bytes| socket::send(stream, bytes, &descriptors)).is_err() {
-            // What the host has said before it went is still read.
+            // The host's last words are still read.
             self.out = OutgoingBytes::default();
         } else if self.out.pending() == before {
             self.proof = proof;

@@ -41,5 +41,5 @@ Agents live on; their commands fail until a host runs again.
     },
 };
 
-/// How long a host may take to end.
+/// The time in which a host must end.
 const END: Duration = Duration::from_secs(20);

@@ -89,12 +89,13 @@ the commands go on.
     call: &Call::<()> { options: &[], words: Words::NONE, run: |()| watch(None) },
 };
 
-/// Prints the end of what the journal has of a command's output.
+/// Prints the end of a command's output from the journal.
 fn so_far(run: &OsStr, lines: usize) -> Result<u8, Notice> {
     out::print(&RunReference::of(run)?, &OutputPart::last(Some(lines)))
 }
 
-/// Shows the console, or one command of it and so many lines of what it has written, until it ends or the person leaves.
+/// Shows the console, or one command of it and this many lines of its earlier output, until it ends or the person
+/// leaves.
 fn watch(only: Option<(u64, Option<usize>)>) -> Result<u8, Notice> {
     let look = Look::of_output();
     let seq = only.as_ref().map(|(seq, _)| format!(r#""seq":{seq},"#)).unwrap_or_default();
@@ -102,7 +103,7 @@ fn watch(only: Option<(u64, Option<usize>)>) -> Result<u8, Notice> {
     let (answer, stream) = ask::ask(&super::socket_path()?, &question)?.answer_and_more(Some(ask::PATIENCE))?;
     stream.get_ref().set_read_timeout(None).map_err(ask::AskError::Lost)?;
     if let (Some((seq, lines)), Answer::Watch { ran_ms, before, .. }) = (only, answer) {
-        // What comes meanwhile waits in the socket.
+        // New output waits meanwhile in the socket.
         let output = match (before, ran_ms) {
             (Some(before), _) => Some(output_before(seq, before)?),
             (None, Some(ran)) => journal_before(seq, Duration::from_millis(ran))?,
@@ -118,7 +119,7 @@ fn find(seq: u64, home: &Path) -> Result<FoundRun, Notice> {
     RunReference::of(&run)?.find(home, &super::socket_path()?)
 }
 
-/// The output of a running command, as the recorder told the host.
+/// The output of a running command, as the recorder reported it to the host.
 fn output_before(seq: u64, before: WrittenBefore) -> Result<WholeOutput, Notice> {
     let lines = from_base64(&before.lines_b64).unwrap_or_default();
     if before.file_bytes == 0 {
@@ -129,7 +130,7 @@ fn output_before(seq: u64, before: WrittenBefore) -> Result<WholeOutput, Notice>
     output.map_err(|error| unreadable(&home, &error))
 }
 
-/// What a running command wrote in this time since its start, as far as the journal has it. The recorder did not tell.
+/// A running command's output in this time since its start, from the journal. The recorder did not answer.
 fn journal_before(seq: u64, ran: Duration) -> Result<Option<WholeOutput>, Notice> {
     tell("the journal's recorder did not answer: output of this moment may be missing here, or stand here twice");
     out::wait_for_recorder();
@@ -150,7 +151,7 @@ fn journal_before(seq: u64, ran: Duration) -> Result<Option<WholeOutput>, Notice
     Ok(Some(output))
 }
 
-/// Writes what comes to standard output.
+/// Writes the stream to standard output.
 fn pass_on(mut stream: BufReader<UnixStream>) -> Result<u8, Notice> {
     let failed = |error: io::Error| Notice::from(ask::AskError::Lost(error));
     let mut signals = HostSignals::take_stoppable().map_err(failed)?;

@@ -1,6 +1,6 @@
-//! What a program says on standard error: notices, and remarks on a result.
+//! Messages on standard error: notices, and remarks on a result.
 //!
-//! Invariants: what is said is plain text, whoever chose a part of it; on a terminal no line breaks within a word;
+//! Invariants: a message is plain text, whoever chose a part of it; on a terminal no line breaks within a word;
 //! elsewhere each sentence has one line, for programs that read it.
 
 use std::fmt::Display;
@@ -12,17 +12,17 @@ use super::look::columns_of;
 use crate::sys::pty;
 use crate::text::escape::escape_text;
 
-/// Columns that a line has at least behind its indent.
+/// The least columns of a line after its indent.
 const COLUMNS_MIN: usize = 20;
 
-/// Says something that is not part of the result.
+/// Prints a message that is not part of the result.
 pub(super) fn tell(text: impl Display) {
     put(remark(text));
 }
 
-/// Asks something, whose answer is typed in the same line.
+/// Prints a question; the answer is typed in the same line.
 pub(super) fn ask(question: impl Display) {
-    // Without a standard error there is nobody to ask.
+    // Without a standard error nobody reads it.
     let _ = io::stderr().lock().write_all(escape_text(&question.to_string()).as_bytes());
 }
 
@@ -34,18 +34,18 @@ pub(super) fn put(text: impl Display) {
         Some(size) => text.lines().map(|line| broken(line, size.cols.into())).collect(),
         None => text,
     };
-    // Without a standard error there is nobody to tell.
+    // Without a standard error nobody reads it.
     let _ = error.lock().write_all(text.as_bytes());
 }
 
-/// The line, broken between words where it is wider than this. What follows stands behind its prefix, as in `hint: `.
+/// The line, broken between words if it is wider than this. Further rows are indented to its prefix, as in `hint: `.
 fn broken(line: &str, columns: usize) -> String {
     let indent = ["rexec: ", "hint: "].into_iter().find(|prefix| line.starts_with(prefix)).map_or(0, str::len);
     broken_behind(indent, line, columns)
 }
 
-/// The line, broken between words where it is wider than this. What follows stands behind this many blanks, and so does the
-/// first word of the line that may be broken.
+/// The line, broken between words if it is wider than this. Further rows are indented by this many blanks. The first
+/// word of the line that may be broken stands after as many.
 pub(super) fn broken_behind(indent: usize, line: &str, columns: usize) -> String {
     let columns = columns.max(indent + COLUMNS_MIN);
     let start = line.char_indices().nth(indent).map_or(line.len(), |(at, _)| at);

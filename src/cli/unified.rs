@@ -1,4 +1,4 @@
-//! A unified diff of two texts, as diff(1) and patch(1) have it.
+//! A unified diff of two texts, as in diff(1) and patch(1).
 
 use std::io::{self, Write};
 
@@ -6,13 +6,13 @@ use super::look::Look;
 use crate::text::diff::LineChanges;
 use crate::text::escape::escape_text;
 
-/// Equal lines that are shown around changes.
+/// Equal lines shown around changes.
 const CONTEXT: usize = 3;
 
-/// Two texts and what changed between them.
+/// Two texts and their differences.
 #[derive(Debug)]
 pub(super) struct UnifiedDiff {
-    /// What stands behind `---` and `+++`.
+    /// The texts after `---` and `+++`.
     pub(super) heads: [String; 2],
     pub(super) first: Vec<String>,
     pub(super) second: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct UnifiedDiff {
 }
 
 impl UnifiedDiff {
-    /// Writes the diff: nothing where there is no change.
+    /// Writes the diff: nothing if there is no change.
     pub(super) fn show(&self, look: &Look, out: &mut impl Write) -> io::Result<()> {
         let steps = self.steps();
         let is_change = |step: &DiffStep| step.sign != ' ';
@@ -33,7 +33,7 @@ impl UnifiedDiff {
             }
             let from = (at + next).saturating_sub(CONTEXT).max(at);
             let mut to = at + next;
-            // LineChanges with little between them are one hunk.
+            // Changes with little between them are one hunk.
             while let Some(more) = steps[to..].iter().take(2 * CONTEXT + 1).position(is_change) {
                 to += more + 1;
             }
@@ -62,7 +62,7 @@ impl UnifiedDiff {
     }
 }
 
-/// A line of a diff, and how many lines of both texts are before it.
+/// A line of a diff, and the numbers of lines of both texts before it.
 struct DiffStep<'a> {
     sign: char,
     text: &'a str,
@@ -78,7 +78,7 @@ fn hunk(steps: &[DiffStep<'_>], look: &Look, out: &mut impl Write) -> io::Result
     let head = format!("@@ -{} +{} @@", range(first.a, count('+')), range(first.b, count('-')));
     writeln!(out, "{}", look.coloured("36", &head))?;
     for step in steps {
-        // A program that reads this gets the text as it is.
+        // A program that reads this gets the text unchanged.
         let text = if look.is_terminal() { escape_text(step.text) } else { step.text.to_owned() };
         let line = format!("{}{text}", step.sign);
         match step.sign {

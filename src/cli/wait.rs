@@ -67,7 +67,7 @@ struct WaitCall {
     is_json: bool,
 }
 
-/// What is awaited of which commands.
+/// A condition and its commands.
 struct Wait {
     runs: Vec<u64>,
     awaited: Wanted,
@@ -75,7 +75,6 @@ struct Wait {
     is_json: bool,
 }
 
-/// The text that an option gives.
 pub(super) fn text(given: &mut Given<'_>) -> Option<Wanted> {
     given.filled("a text that the command writes").map(Wanted::Text)
 }
@@ -130,8 +129,8 @@ impl Wait {
 }
 
 impl Wait {
-    /// Looks in the journal for the text. Of commands that do not run in the background, the host keeps the output only
-    /// from the moment when it is asked. What is found is told and not awaited any more.
+    /// Searches the journal for the text. For commands that do not run in the background, the host keeps the output
+    /// only from the moment of the question. Reports a found text and awaits it no longer.
     fn written_before(
         &self,
         asked: &mut BTreeMap<u64, u64>,
@@ -155,13 +154,13 @@ impl Wait {
     }
 }
 
-/// How often the journal is looked at until it has a command that the host knows. Each look takes a moment.
+/// The most looks at the journal until it has a command that the host knows. Each look takes a moment.
 const LOOKS: usize = 30;
-/// How often it is looked at from then on. Where the command came late, its output does, too.
+/// The number of looks from then on. If the command came late, its output does, too.
 const LOOKS_WHEN_LATE: usize = 5;
 
-/// The first line with this text that the journal has of a command of the host. A recorder that is behind may not have
-/// written yet that the command began, and one that cannot write never does.
+/// The first line with this text in the journal of a command of the host. A slow recorder may not have written yet that
+/// the command began, and one that cannot write never does.
 fn written(run: u64, text: &str) -> Result<Option<String>, Notice> {
     let is_missing = |notice: &Notice| notice.code == exit_code::NO_SUCH_RUN;
     let (mut looks, mut is_late) = (LOOKS, false);
@@ -176,7 +175,7 @@ fn written(run: u64, text: &str) -> Result<Option<String>, Notice> {
     Ok(None)
 }
 
-/// The end of a run that the host has forgotten, as its journal tells.
+/// The end of a run that the host has forgotten, from its journal.
 fn past(seq: u64, awaited: &Wanted) -> Result<AwaitedEnd, Notice> {
     let line = match awaited {
         Wanted::Text(text) => out::line_with(seq, text)?,
@@ -192,7 +191,7 @@ fn past(seq: u64, awaited: &Wanted) -> Result<AwaitedEnd, Notice> {
     Ok(AwaitedEnd::of_the_past(run, awaited))
 }
 
-/// The notice for a call that failed. A host that goes away takes its commands along.
+/// The notice for a failed call. A host that goes away takes its commands along.
 pub(super) fn failed(error: CallError, run: u64) -> Notice {
     if !matches!(error, CallError::Ask(_)) {
         return error.into();

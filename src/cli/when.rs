@@ -1,6 +1,6 @@
 //! Times as a person writes and reads them: `1h`, `today`, `09:40`, `2026-05-21`.
 //!
-//! Invariant: nothing here asks for the time; every function is told.
+//! Invariant: nothing here reads the clock; the callers pass the time.
 
 use std::time::Duration;
 
@@ -21,24 +21,24 @@ pub(super) const SPANS: &str = "500ms, 0.5s, 30, 5m, 1h30m, 2d and 1w are unders
 pub(super) struct Clock {
     /// Milliseconds since 1970.
     pub(super) now: i64,
-    /// What to add to UTC at a moment that is given in seconds since 1970, seconds.
+    /// The offset from UTC, in seconds, at a moment in seconds since 1970.
     pub(super) offset: fn(i64) -> i32,
 }
 
 impl Clock {
-    /// What this clock shows at a moment.
+    /// The time on this clock at a moment.
     pub(super) fn local(&self, at: i64) -> Option<PrimitiveDateTime> {
         let offset = i64::from((self.offset)(at.div_euclid(1000)));
         let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at + offset * 1000) * 1_000_000).ok()?;
         Some(PrimitiveDateTime::new(moment.date(), moment.time()))
     }
 
-    /// When this clock shows this, milliseconds since 1970.
+    /// The moment at which this clock shows this time, milliseconds since 1970.
     fn moment(&self, local: PrimitiveDateTime) -> i64 {
         let shown = local.assume_utc().unix_timestamp();
         let offset = |at: i64| i64::from((self.offset)(at));
         let at = shown - offset(shown - offset(shown));
-        // Where summer time begins, the clock shows some times never: the first one behind them counts.
+        // At the beginning of summer time the clock skips some times: the first later one counts.
         (shown - offset(at).min(shown - at)) * 1000
     }
 
@@ -113,7 +113,7 @@ pub(super) fn seconds(text: &str) -> Option<Duration> {
     span(text).or_else(bare)
 }
 
-/// The milliseconds of a length of time; the most that there are of one that is longer.
+/// The milliseconds of a length of time, up to the maximum.
 pub(super) fn whole_ms(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

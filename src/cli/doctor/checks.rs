@@ -1,4 +1,4 @@
-//! What `rexec doctor` checks. Nothing is changed but that the links are made or repaired, as `rexec run` would.
+//! The checks of `rexec doctor`. They change nothing, except that they make or repair the links, as `rexec run` would.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::text::escape::escape_line;
 /// Columns of a host's version that are shown. The rest is cut.
 const VERSION_COLUMNS: usize = 20;
 
-/// All findings in the order in which they are shown.
+/// All findings, in display order.
 pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
     let socket = socket_path()?;
     let mut findings = programs();
@@ -67,7 +67,6 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
     Ok(findings)
 }
 
-/// The programs that belong together.
 fn programs() -> Vec<CheckResult> {
     let both = [("rexec-host", installed::program("rexec-host")), ("rexec-sh", installed::shim())];
     let finding = |(name, path): (&str, Option<std::path::PathBuf>)| match path {
@@ -79,7 +78,6 @@ fn programs() -> Vec<CheckResult> {
     both.into_iter().map(finding).collect()
 }
 
-/// The directory of the socket.
 fn directory(socket: &Path) -> CheckResult {
     let directory = place::directory(socket);
     match place::check_directory(directory, process::uid()) {
@@ -96,7 +94,7 @@ fn directory(socket: &Path) -> CheckResult {
     }
 }
 
-/// The host, and what it tells if one answers.
+/// The host, and its status if one answers.
 fn host(socket: &Path) -> (CheckResult, Option<HostStatus>) {
     let finding = |state, found: &str, fix: &str| CheckResult::new(state, "host", found, fix);
     const START: &str = "start rexec-host; rexec run starts one, too";
@@ -125,7 +123,7 @@ fn host(socket: &Path) -> (CheckResult, Option<HostStatus>) {
     (found, Some(status))
 }
 
-/// What the user's own environment and account say.
+/// The findings about the user's own environment and account.
 fn environment() -> Vec<CheckResult> {
     let value = |name: &str| std::env::var_os(name).unwrap_or_default();
     let is_shim = |path: OsString| names_shim(path.as_encoded_bytes());

@@ -10,7 +10,7 @@ use crate::cli::run::probe::InstalledAgent;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// Columns of what a probe said that are shown. The rest is cut.
+/// Columns of a probe's output that are shown. The rest is cut.
 const SAID_COLUMNS: usize = 200;
 
 /// Runs a command by the shell that the agent would start. It prints 1 if the host has run it.
@@ -18,7 +18,7 @@ pub(super) fn round_trip(agent: &InstalledAgent) -> CheckResult {
     probe(agent.name, &agent.shell, &agent.set, "rexec help agents; then run rexec doctor again")
 }
 
-/// The same by a shell with these variables. `fix` is what to do when the command does not arrive.
+/// As [`round_trip`], by a shell with these variables. `fix` is the advice if the command does not arrive.
 pub(super) fn probe(name: &str, shell: &Path, set: &[(String, OsString)], fix: &str) -> CheckResult {
     let check = format!("{name}, live");
     let mut command = Command::new(shell);

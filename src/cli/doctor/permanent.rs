@@ -1,4 +1,4 @@
-//! What `rexec init` has changed: whether it is still there, and whether its links lead to this rexec.
+//! Checks that the changes of `rexec init` still exist, and that its links lead to this rexec.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::cli::run::links;
 use crate::front::init_record::ChangedFile;
 use crate::text::settings::{self, block};
 
-/// The findings; none where nothing was changed. `is_live` runs a command by one of the links.
+/// The findings; none if nothing was changed. `is_live` runs a command by one of the links.
 pub(super) fn all(shim: &Path, is_live: bool) -> Vec<CheckResult> {
     let Ok(store) = InitStore::of_user() else { return Vec::new() };
     let record = match store.record() {

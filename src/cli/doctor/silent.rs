@@ -1,4 +1,4 @@
-//! Agents that run now and start shells, of which none has come to the host: those that `rexec run` has started, and others
+//! Running agents that start shells, none of which has come to the host: those that `rexec run` has started, and others
 //! by the names of their programs.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ const NOT_CAUGHT: &str =
     "rexec help agents says what is seen of which agent; tools in place of the shell: rexec help mcp";
 const NOT_STARTED: &str = "end it and start it by rexec run";
 
-/// A finding for each of them. `host` tells whose commands have come.
+/// A finding for each of them. `host` knows the callers of all commands.
 pub(super) fn all(host: &HostStatus) -> Vec<CheckResult> {
     let all: HashMap<Pid, Process> = tree::all().map(|process| (process.pid, process)).collect();
     let is_own = |process: &&Process| {
@@ -44,7 +44,7 @@ fn of_process(process: &Process, all: &HashMap<Pid, Process>, host: &HostStatus)
         Some(started) => (agent_name(&started.name, 1, ""), NOT_CAUGHT),
         None => {
             let name = by_program(process)?;
-            // An agent may be several processes, of which the first one stands for all.
+            // An agent may be several processes; the first one stands for all.
             let is_below = |above: &Process| by_program(above) == Some(name) || is_started(above).is_some();
             if has_come(name) || ancestors(process, all).any(is_below) {
                 return None;

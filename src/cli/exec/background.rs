@@ -1,4 +1,4 @@
-//! `rexec exec --bg`: starts a command that outlives its caller, and waits until it is ready if that is asked for.
+//! `rexec exec --bg`: starts a command that outlives its caller, and waits until it is ready if that is wanted.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -27,14 +27,14 @@ use crate::sys::project;
 use crate::text::escape::escape_line;
 use crate::text::unwrap::unwrap;
 
-/// How long a port or a text is awaited if the caller does not say.
+/// The default time limit for a port or a text.
 const READY: Duration = Duration::from_secs(60);
-/// How long a command is watched that need not become ready: one that cannot be started ends in this time.
+/// The time for which a command is watched that need not become ready: one that cannot be started ends in this time.
 const GLANCE: Duration = Duration::from_millis(100);
 /// Columns of a command that are shown.
 const COMMAND_COLUMNS: usize = 200;
 
-/// What the options for a command in the background say.
+/// The options for a command in the background.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundOptions {
     pub(super) name: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct BackgroundOptions {
 }
 
 impl BackgroundOptions {
-    /// The first of the options that was given.
+    /// The first given one of the options.
     pub(super) fn given(&self) -> Option<&'static str> {
         let options = [
             ("--name", self.name.is_some()),
@@ -59,7 +59,7 @@ impl BackgroundOptions {
         options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
-    /// What is wrong with them together.
+    /// Checks that the options fit together.
     pub(super) fn check(&self) -> Result<(), Notice> {
         if self.awaited.len() > 1 {
             return Err(VERB.missing("only one of --wait, --wait-port and --wait-text"));
@@ -78,7 +78,7 @@ impl BackgroundOptions {
     }
 }
 
-/// Starts a command and tells what became of it; returns the exit code.
+/// Starts a command and reports the result; returns the exit code.
 pub(super) fn start(call: &ExecCall, options: &BackgroundOptions) -> Result<u8, Notice> {
     call.enter_dir()?;
     let params = params(call, options)?;
@@ -100,7 +100,7 @@ pub(super) fn start(call: &ExecCall, options: &BackgroundOptions) -> Result<u8, 
     become_ready(&status, options, &mut calls)
 }
 
-/// A start that failed: the host has not run the command.
+/// The notice for a failed start: the host has not run the command.
 fn not_run(error: CallError) -> Notice {
     match error {
         CallError::Ask(error @ AskError::NoHost { .. }) => error.into(),
@@ -108,7 +108,7 @@ fn not_run(error: CallError) -> Notice {
     }
 }
 
-/// Waits for a command that was started now.
+/// Waits for a command that was just started.
 fn become_ready(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
     let glance = Wanted::Time(GLANCE);
     let mut out = VerbOutput::standard();
@@ -128,7 +128,7 @@ fn become_ready(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCall
     Ok(end.code())
 }
 
-/// Tells that the service runs already, and waits for it as for one that was started now.
+/// Reports that the service runs already, and waits for it as for a new one.
 fn be_present(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
     let Some(awaited) = options.awaited.first().filter(|awaited| !matches!(awaited, Wanted::Time(_))) else {
         return say_running(&BackgroundRun::of(run, "present"), run, "runs already", options.is_json);
@@ -154,7 +154,7 @@ fn await_run(
     end.map_err(|error| wait::failed(error, run))
 }
 
-/// Says in a line that a run runs.
+/// Prints a line about a running command.
 fn say_running(form: &BackgroundRun, run: &HostRun, words: &str, is_json: bool) -> Result<u8, Notice> {
     let line = match is_json {
         true => json_line(form),
@@ -163,7 +163,7 @@ fn say_running(form: &BackgroundRun, run: &HostRun, words: &str, is_json: bool) 
     say(&line)
 }
 
-/// Another command has the name.
+/// Reports that another command has the name.
 fn refuse(run: &HostRun, is_json: bool) -> Result<u8, Notice> {
     if is_json {
         say_running(&BackgroundRun::of(run, "present"), run, "", true)?;
@@ -177,16 +177,15 @@ fn refuse(run: &HostRun, is_json: bool) -> Result<u8, Notice> {
     ))
 }
 
-/// Whether the service that runs is the command that is asked for.
+/// Returns true if the running service is the wanted command.
 fn is_same(call: &ExecCall, run: &HostRun) -> bool {
     let wanted = unwrap(call.line.iter().map(|word| word.as_bytes()), &[], None).command;
     let wanted = String::from_utf8_lossy(&wanted);
-    // The host's list has the beginning of a long one.
+    // The host's list has only the beginning of a long command.
     let is_long = run.command.len() + 4 >= limits::ROSTER_TEXT_BYTES;
     wanted == run.command || (is_long && wanted.starts_with(run.command.trim_end_matches('…')))
 }
 
-/// The parameters of `exec.start`.
 fn params(call: &ExecCall, options: &BackgroundOptions) -> Result<StartParams, Notice> {
     let dir = std::env::current_dir().ok().and_then(|dir| dir.into_os_string().into_string().ok());
     let dir = dir.ok_or_else(|| not_text("the directory"))?;
@@ -214,7 +213,7 @@ fn params(call: &ExecCall, options: &BackgroundOptions) -> Result<StartParams, N
     })
 }
 
-/// The variables that are text. Others are left out, which is said.
+/// The variables that are text. Others are skipped with a message.
 fn texts(env: Vec<(OsString, OsString)>) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     for (name, value) in env {

@@ -78,8 +78,8 @@ fn place(word: OsString) -> Result<OsString, Notice> {
     })
 }
 
-/// The variables of the project session that a directory belongs to. A shell without them is better than none, so that
-/// no failure here is told: a host that cannot be asked cannot run the shell either, which is told then.
+/// The variables of the project session that a directory belongs to. A shell without them is better than none, so
+/// failures are ignored here: a host that does not answer cannot run the shell either, and that is reported.
 fn variables(dir: Option<&OsStr>) -> Vec<(OsString, OsString)> {
     let dir = dir.map_or_else(std::env::current_dir, |dir| Path::new(dir).canonicalize());
     let Ok(dir) = dir else { return Vec::new() };
@@ -89,7 +89,7 @@ fn variables(dir: Option<&OsStr>) -> Vec<(OsString, OsString)> {
     env.unwrap_or_default().into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-/// The shell of the person: `SHELL`, else that of the account. Neither counts where it leads to the shim.
+/// The person's shell: `SHELL`, else that of the account. A path that leads to the shim does not count.
 fn shell() -> OsString {
     let is_real = |shell: &OsString| {
         let leads = |path: &Path| names_shim(path.as_os_str().as_bytes());

@@ -1,5 +1,5 @@
-//! `rexec --whoami NAME --dir DIR -- COMMAND`: the plain client. It runs one program with the host's environment, in which
-//! some variables are set, and prints both outputs as one text.
+//! `rexec --whoami NAME --dir DIR -- COMMAND`: the plain client. It runs one program with the host's environment and
+//! some set variables, and prints both outputs as one text.
 
 use std::io;
 
@@ -67,7 +67,7 @@ struct WhoamiCall {
     reads_stdin: bool,
 }
 
-/// Returns true if a command line that begins with this option is this verb's.
+/// Returns true if a command line that begins with this option belongs to this verb.
 pub(in crate::cli) fn takes(long: &str) -> bool {
     VERB.call.options().iter().any(|option| option.is_named(&format!("--{long}")))
 }

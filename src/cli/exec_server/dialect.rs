@@ -8,7 +8,6 @@ use super::message::{Refusal, params, put_notification, put_result};
 use super::requests::{self, Identity, OldStartAsk, StartAsk};
 use crate::text::encode::{base64, put_base64};
 
-/// A protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// The one that Codex speaks now.
@@ -62,7 +61,7 @@ struct Closed<'a> {
 }
 
 impl Dialect {
-    /// What a method does, in one word; `None` for a method that there is not.
+    /// A method's action, in one word; `None` for an unknown method.
     pub(super) fn method(self, method: &str) -> Option<&'static str> {
         const CURRENT: [(&str, &str); 8] = [
             ("process/start", "start"),
@@ -84,7 +83,6 @@ impl Dialect {
         found.or_else(|| (self == Self::Current && method.starts_with("fs/")).then_some("file"))
     }
 
-    /// The answer to `initialize`.
     pub(super) fn greeting(self, identity: &Identity) -> Value {
         match self {
             Self::Current => json!({"sessionId": identity.session, "environmentInfo": requests::environment()}),
@@ -92,7 +90,6 @@ impl Dialect {
         }
     }
 
-    /// The parameters of a start.
     pub(super) fn start(self, given: Value) -> Result<StartAsk, Refusal> {
         let start: StartAsk = match self {
             Self::Current => params(given)?,
@@ -104,7 +101,6 @@ impl Dialect {
         start.check(self == Self::Current)
     }
 
-    /// Answers a start.
     pub(super) fn put_started(self, id: &Value, process: &str, out: &mut Vec<u8>) {
         match self {
             Self::Current => put_result(id, &Started { process_id: process, sandbox_type: "none" }, out),
@@ -116,17 +112,17 @@ impl Dialect {
         }
     }
 
-    /// Tells that a process has ended, in the protocol that says its number.
+    /// Reports the end of a process, in the protocol that numbers it.
     pub(super) fn put_exited(process: &str, seq: u64, exit_code: i64, out: &mut Vec<u8>) {
         let exited = Exited { process_id: process, seq: Some(seq), exit_code, sandbox_denied: Some(false) };
         put_notification("process/exited", &exited, out);
     }
 
-    /// Tells that nothing follows.
+    /// Reports the end of a process's messages.
     pub(super) fn put_closed(self, process: &str, seq: u64, exit_code: i64, out: &mut Vec<u8>) {
         match self {
             Self::Current => put_notification("process/closed", &Closed { process_id: process, seq }, out),
-            // Its exit says that all of its output is there.
+            // The exit message promises that all output has come.
             Self::V0 => {
                 let exited = Exited { process_id: process, seq: None, exit_code, sandbox_denied: None };
                 put_notification("command/exec/exited", &exited, out);
@@ -134,7 +130,7 @@ impl Dialect {
         }
     }
 
-    /// Tells output. It is written by hand where whole builds go through it.
+    /// Reports output. This is written by hand, because whole builds go through it.
     pub(super) fn put_output(self, process: &str, seq: u64, stream: &str, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Current => {

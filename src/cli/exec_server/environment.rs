@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use rexec_sh::protocol::environment::matches_glob;
 use serde::Deserialize;
 
-/// ChosenVariables and their values.
 pub(super) type ChosenVariables = BTreeMap<String, String>;
 
-/// What the server's own environment gives to begin with.
+/// The part of the server's own environment that a process starts with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Inherit {
@@ -20,10 +19,10 @@ enum Inherit {
 
 /// The variables of `core`.
 const CORE: [&str; 9] = ["HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"];
-/// What is left out unless the policy says otherwise.
+/// Names that are left out unless the policy says otherwise.
 const SECRETS: [&str; 3] = ["*KEY*", "*SECRET*", "*TOKEN*"];
 
-/// A choice. Globs have `*` and `?`, and take letters of either case.
+/// A policy. Globs have `*` and `?`, and match letters of either case.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct EnvPolicy {
@@ -62,7 +61,7 @@ fn is_listed<'a>(name: &str, mut globs: impl Iterator<Item = &'a str>) -> bool {
     globs.any(|glob| matches_glob(name.as_bytes(), glob.to_uppercase().as_bytes()))
 }
 
-/// This process's own environment, without what is not text.
+/// This process's own environment, without entries that are not text.
 pub(super) fn own() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }

@@ -1,7 +1,7 @@
 //! The file requests of Codex: it edits files and reads its instructions through its server, and not by commands.
 //!
-//! The server does this itself, as the same user in the same place as Codex. Invariants: a request that names a sandbox is
-//! refused, because nothing here would keep to it; no request waits for a pipe or a device; what is read or listed is
+//! The server does this itself, as the same user in the same place as Codex. Invariants: a request that names a sandbox
+//! is refused, because nothing here would enforce it; no request waits for a pipe or a device; reads and lists are
 //! bounded.
 
 mod tree;
@@ -21,10 +21,9 @@ use super::place::{path_of, uri_of};
 use crate::limits;
 use crate::text::encode::{base64, from_base64};
 
-/// The answer to a request.
 pub(super) type FileAnswer = Result<Value, Refusal>;
 
-/// A file, and options that some methods have.
+/// A file, and the options of some methods.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FileParams {
@@ -50,7 +49,7 @@ struct CopyParams {
     recursive: bool,
 }
 
-/// Answers a request about files; `None` if this is none.
+/// Answers a request about files; `None` if it is about something else.
 pub(super) fn answer(method: &str, given: &Value) -> Option<FileAnswer> {
     let method = method.strip_prefix("fs/")?;
     let known = [
@@ -73,7 +72,7 @@ pub(super) fn answer(method: &str, given: &Value) -> Option<FileAnswer> {
     Some(serve(method, given.clone()))
 }
 
-/// The refusal of whatever names a sandbox.
+/// The refusal of requests that name a sandbox.
 pub(super) fn no_sandbox() -> Refusal {
     let message = "rexec exec-server does not enforce Codex's sandbox, so it refuses what asks for one; start Codex \
                    with --sandbox danger-full-access, or without rexec";

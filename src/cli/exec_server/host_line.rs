@@ -1,4 +1,4 @@
-//! The host's lines: answers and notifications. The bytes of output follow the line that tells of them.
+//! The host's lines: answers and notifications. The bytes of output follow the line that announces them.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::front::rpc::error::{NO_SUCH_RUN, RUN_IS_OVER};
 
-/// One line.
 #[derive(Debug, Deserialize)]
 pub(super) struct HostLine<'a> {
     #[serde(default)]
@@ -22,7 +21,7 @@ pub(super) struct HostLine<'a> {
     pub(super) error: Option<HostError>,
 }
 
-/// The parameters of the notifications that count here.
+/// The parameters of the notifications that are used here.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct HostParams<'a> {
     #[serde(default)]
@@ -38,13 +37,13 @@ pub(super) struct HostParams<'a> {
 }
 
 impl HostParams<'_> {
-    /// The stream's word, which is the same for clients.
+    /// The name of the stream, which clients know as well.
     pub(super) fn stream(&self) -> Option<&'static str> {
         ["stdout", "stderr", "pty"].into_iter().find(|word| self.stream == Some(*word))
     }
 }
 
-/// Why the host refuses.
+/// The host's reason for a refusal.
 #[derive(Debug, Deserialize)]
 pub(super) struct HostError {
     code: i32,
@@ -54,7 +53,8 @@ pub(super) struct HostError {
 }
 
 impl HostError {
-    /// One sentence, with the hint if there is one for this client. Those about a run name the host's own methods.
+    /// The error as one sentence, with the hint if there is one for this client. Hints about a run name the host's own
+    /// methods.
     pub(super) fn sentence(&self) -> String {
         let is_about_run = [NO_SUCH_RUN, RUN_IS_OVER].contains(&self.code);
         let hint = self.data.as_ref().filter(|_| !is_about_run).and_then(|data| data.get("hint")?.as_str());

@@ -1,4 +1,4 @@
-//! The lines of both protocols: what a client asks, and how it is answered. The lines have no `jsonrpc`, as Codex writes
+//! The lines of both protocols: requests of a client, and their answers. The lines have no `jsonrpc`, as Codex writes
 //! them.
 
 use rexec_sh::protocol::notice::{hint_in, problem_in};
@@ -9,18 +9,14 @@ use serde_json::Value;
 use crate::front::json_line::put_line;
 use crate::front::numbers::is_inexact;
 
-/// The request cannot be done in this state, or at all.
+/// The request cannot be served in this state, or at all.
 pub(super) const INVALID_REQUEST: i32 = -32600;
-/// There is no such method.
 pub(super) const UNKNOWN_METHOD: i32 = -32601;
 /// A parameter is missing or wrong.
 pub(super) const BAD_PARAMS: i32 = -32602;
-/// It could not be done.
 pub(super) const FAILED: i32 = -32603;
-/// There is no such file.
 pub(super) const NO_FILE: i32 = -32004;
 
-/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Refusal {
     code: i32,
@@ -32,7 +28,7 @@ impl Refusal {
         Self { code, message: message.into() }
     }
 
-    /// The refusal that a notice stands for, in one line: a model reads it.
+    /// The refusal with a notice's text, in one line for a model.
     pub(super) fn of_notice(rendered: &str) -> Self {
         let (problem, hint) = (problem_in(rendered), hint_in(rendered));
         let headline = if rendered.starts_with("HOST NOT FOUND") { "HOST NOT FOUND" } else { "" };
@@ -42,7 +38,7 @@ impl Refusal {
     }
 }
 
-/// What a client says.
+/// A message of a client.
 #[derive(Debug)]
 pub(super) enum Message {
     Request {
@@ -53,7 +49,7 @@ pub(super) enum Message {
     Notification {
         method: String,
     },
-    /// An answer to something that nobody has asked.
+    /// An answer to a request that nobody sent.
     Answer,
 }
 
@@ -76,7 +72,6 @@ impl Message {
     }
 }
 
-/// Reads parameters.
 pub(super) fn params<P: DeserializeOwned>(params: Value) -> Result<P, Refusal> {
     serde_json::from_value(params).map_err(|error| Refusal::new(BAD_PARAMS, error.to_string()))
 }
@@ -99,12 +94,10 @@ struct ToldLine<'a, T> {
     params: &'a T,
 }
 
-/// Answers a request with a result.
 pub(super) fn put_result(id: &Value, result: &impl Serialize, out: &mut Vec<u8>) {
     put_line(&AnswerLine { id, result }, out);
 }
 
-/// Answers a request.
 pub(super) fn put_answer(id: &Value, answer: &Result<Value, Refusal>, out: &mut Vec<u8>) {
     match answer {
         Ok(result) => put_result(id, result, out),
@@ -112,7 +105,7 @@ pub(super) fn put_answer(id: &Value, answer: &Result<Value, Refusal>, out: &mut 
     }
 }
 
-/// Tells the client something that it did not ask for.
+/// Sends the client a notification.
 pub(super) fn put_notification(method: &str, params: &impl Serialize, out: &mut Vec<u8>) {
     put_line(&ToldLine { method, params }, out);
 }

@@ -1,5 +1,5 @@
-//! Where a file is: `file:///absolute/path`, with percent signs, as Codex writes it, or the path itself, as the protocol's
-//! description has it.
+//! The place of a file: `file:///absolute/path`, with percent signs, as Codex writes it, or the path itself, as the
+//! protocol's description has it.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use super::message::{BAD_PARAMS, Refusal};
 
-/// The path that a client names.
 pub(super) fn path_of(uri: &str) -> Result<PathBuf, Refusal> {
     let bad = |why: &str| Refusal::new(BAD_PARAMS, format!("invalid URI: {why}"));
     if uri.starts_with('/') {
@@ -37,7 +36,6 @@ pub(super) fn path_of(uri: &str) -> Result<PathBuf, Refusal> {
     if bytes.contains(&0) { Err(bad("a NUL")) } else { Ok(PathBuf::from(OsString::from_vec(bytes))) }
 }
 
-/// The URI of a path.
 pub(super) fn uri_of(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for &byte in path.as_os_str().as_bytes() {

@@ -1,6 +1,6 @@
 //! One process of a client: a run of the host under the client's own name for it.
 //!
-//! Invariant: `seq` counts output, exit and close together from 1 without a gap, because Codex waits for ever at a gap.
+//! Invariant: `seq` counts output, exit and close together from 1 without a gap, because Codex waits forever at a gap.
 
 use std::collections::VecDeque;
 
@@ -9,32 +9,32 @@ use serde_json::{Value, json};
 use crate::limits;
 use crate::text::encode::base64;
 
-/// How far a process has come.
+/// The progress of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The host has been asked.
+    /// The host has the request, and has not answered.
     Asked,
-    /// It is this run.
+    /// The host runs it as this run.
     Runs(u64),
-    /// It has ended, and output of what it has left may follow.
+    /// It has ended; output of processes that it left may follow.
     Exited(i64),
     /// Nothing follows.
     Closed(i64),
 }
 
-/// What to do with the host's answer.
+/// The use of a host's answer.
 #[derive(Debug)]
 pub(super) enum Ask {
-    /// It has the run of this process. The client's request has this name.
+    /// The answer has the run of this process. The client's request is `id`.
     Start { process: String, id: Value },
-    /// The client's request of this name is answered with this.
+    /// Answers the client's request `id` with this result.
     Answer { id: Value, result: Value },
-    /// As `Answer`, once the host has taken the rest of the input, too: what a process is written comes in pieces that the
-    /// host takes, one after the other.
+    /// As `Answer`, once the host has taken the rest of the input, too: a write is split into pieces that the host
+    /// takes one after the other.
     Write { process: String, rest: Vec<String>, id: Value, result: Value },
 }
 
-/// A piece of output, as a client reads it later.
+/// A piece of output, kept for later reads.
 #[derive(Debug)]
 struct KeptChunk {
     seq: u64,
@@ -42,19 +42,18 @@ struct KeptChunk {
     bytes: Box<[u8]>,
 }
 
-/// One process.
 #[derive(Debug)]
 pub(super) struct ClientProcess {
     pub(super) stage: Stage,
     pub(super) is_tty: bool,
-    /// Whether it takes input.
+    /// True if it takes input.
     pub(super) takes_input: bool,
-    /// Whether the host has got a piece of input, and has not answered.
+    /// True if the host has a piece of input, and has not answered.
     pub(super) is_writing: bool,
-    /// Requests for the host that wait for the run's number, or for the end of a write: a method and its parameters, and
-    /// what to do with the answer.
+    /// Requests for the host that wait for the run's number, or for the end of a write: the method, its parameters, and
+    /// the use of the answer.
     pub(super) waiting: Vec<(&'static str, Value, Ask)>,
-    /// The last names of writes. A write that comes again under its name is not done again.
+    /// The names of the last writes. A write that comes again under its name is not done again.
     writes: VecDeque<String>,
     /// The number of the next message.
     next: u64,
@@ -78,7 +77,6 @@ impl ClientProcess {
         }
     }
 
-    /// The exit code, once it has one.
     pub(super) fn exit(&self) -> Option<i64> {
         match self.stage {
             Stage::Asked | Stage::Runs(_) => None,
@@ -90,14 +88,14 @@ impl ClientProcess {
         matches!(self.stage, Stage::Closed(_))
     }
 
-    /// The number of the next message, which is now used.
+    /// Takes the number of the next message.
     pub(super) fn number(&mut self) -> u64 {
         let number = self.next;
         self.next += 1;
         number
     }
 
-    /// Keeps output for later reading, as far as there is room.
+    /// Keeps output for later reads, up to the limit.
     pub(super) fn keep(&mut self, seq: u64, stream: &'static str, bytes: &[u8]) {
         self.kept_bytes += bytes.len();
         self.kept.push_back(KeptChunk { seq, stream, bytes: bytes.into() });
@@ -106,13 +104,13 @@ impl ClientProcess {
         }
     }
 
-    /// Frees all but the last of its output.
+    /// Frees all output except the last pieces.
     pub(super) fn shed(&mut self) {
         self.kept.clear();
         self.kept_bytes = 0;
     }
 
-    /// Whether a write of this name is new.
+    /// Returns true if a write of this name is new.
     pub(super) fn is_new_write(&mut self, name: &str) -> bool {
         if name.is_empty() {
             return true;
@@ -127,13 +125,13 @@ impl ClientProcess {
         true
     }
 
-    /// Whether there is anything behind this message for a reader to get at once.
+    /// Returns true if there is anything for a reader after this message.
     pub(super) fn has_news(&self, after: u64) -> bool {
         let last = self.kept.back().map_or(0, |chunk| chunk.seq);
         last > after || self.exit().is_some()
     }
 
-    /// What a reader gets that has everything up to this message: one piece at least, then as many as fit.
+    /// The answer to a reader that has everything up to message `after`: at least one piece, then as many as fit.
     pub(super) fn read(&self, after: u64, most: usize) -> Value {
         let (mut chunks, mut bytes, mut next) = (Vec::new(), 0, self.next);
         for chunk in self.kept.iter().filter(|chunk| chunk.seq > after) {

@@ -1,4 +1,4 @@
-//! The parameters of requests about processes, and what they become for the host.
+//! The parameters of requests about processes, and their translation for the host.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,17 +16,16 @@ use crate::limits;
 use crate::sys::process;
 use crate::text::encode::from_base64;
 
-/// The name of the client.
 #[derive(Debug)]
 pub(super) struct Identity {
-    /// The name that the user has chosen, or the one that the client gives itself.
+    /// The name that the user has chosen, or the client's name for itself.
     pub(super) whoami: Option<String>,
-    /// What tells this session from others.
+    /// Tells this session from others.
     pub(super) session: String,
 }
 
 impl Identity {
-    /// The client has said its name.
+    /// Takes the client's name for itself.
     pub(super) fn meet(&mut self, client: &str) {
         let name = if client.starts_with("codex") { "Codex" } else { client };
         if self.whoami.is_none() && !name.is_empty() {
@@ -73,7 +72,7 @@ pub(super) struct OldStartAsk {
     cwd: String,
     env: ChosenVariables,
     tty: bool,
-    /// How much of each stream the server may retain, bytes. It tells all output at once and retains none, so no cap is
+    /// How much of each stream the server may retain, bytes. It sends all output at once and retains none, so no cap is
     /// exceeded. The number is only checked.
     #[serde(default, rename = "outputBytesCap")]
     _cap: Option<u64>,
@@ -102,7 +101,7 @@ impl From<OldStartAsk> for StartAsk {
     }
 }
 
-/// What the client tells about the call.
+/// The client's facts about the call.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -117,13 +116,13 @@ struct TerminalSize {
 }
 
 impl StartAsk {
-    /// Whether the client relies on a sandbox, or on a filter of the network.
+    /// Returns true if the client relies on a sandbox, or on a filter of the network.
     pub(super) fn wants_sandbox(&self) -> bool {
         let is_given = |value: &Option<Value>| value.as_ref().is_some_and(|value| !value.is_null());
         is_given(&self.sandbox) || is_given(&self.managed_network) || self.enforce_managed_network
     }
 
-    /// The parameters with the directory as a path. `names_uri` says that it came as a URI.
+    /// Checks the parameters, and makes a path of the directory. `names_uri`: it came as a URI.
     pub(super) fn check(mut self, names_uri: bool) -> Result<Self, Refusal> {
         let bad = |problem: &str| Err(Refusal::new(BAD_PARAMS, problem));
         if self.argv.is_empty() {
@@ -142,7 +141,7 @@ impl StartAsk {
         Ok(self)
     }
 
-    /// What the host is asked.
+    /// The request for the host.
     pub(super) fn ask(self, identity: &Identity) -> Value {
         let mut env = self.env_policy.map(|policy| policy.apply(own())).unwrap_or_default();
         env.extend(self.env);
@@ -166,7 +165,6 @@ impl StartAsk {
     }
 }
 
-/// A request about a process.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProcessAsk {
@@ -187,7 +185,7 @@ pub(super) struct ReadAsk {
 }
 
 impl ReadAsk {
-    /// How long the client waits.
+    /// The time for which the client waits.
     pub(super) fn wait(&self) -> Duration {
         Duration::from_millis(self.wait_ms.unwrap_or(0)).min(limits::EXEC_SERVER_WAIT_MAX)
     }
@@ -205,7 +203,7 @@ pub(super) struct WriteAsk {
 }
 
 impl WriteAsk {
-    /// Whether the host can understand it.
+    /// Checks that the host can understand the chunk.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         match from_base64(&self.chunk) {
             Some(_) => Ok(()),
@@ -222,7 +220,6 @@ pub(super) struct SignalAsk {
     pub(super) signal: SignalWord,
 }
 
-/// The signals that there are.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum SignalWord {
@@ -230,7 +227,6 @@ pub(super) enum SignalWord {
 }
 
 impl SignalWord {
-    /// Its name for the host.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Interrupt => "INT",
@@ -252,7 +248,6 @@ pub(super) struct ResizeAsk {
 }
 
 impl ResizeAsk {
-    /// Rows and columns.
     pub(super) fn size(&self) -> Result<(u16, u16), Refusal> {
         let (rows, cols) = self.size.map_or((self.rows, self.cols), |size| (size.rows, size.cols));
         if rows == 0 || cols == 0 {
@@ -262,7 +257,7 @@ impl ResizeAsk {
     }
 }
 
-/// What the client is told of the place where its commands run: the user's shell, and never the shim.
+/// The description of the place where the client's commands run: with the user's shell, and never the shim.
 pub(super) fn environment() -> Value {
     let named = std::env::var("SHELL").ok().filter(|shell| !names_shim(shell.as_bytes()));
     let login = process::login_shell().and_then(|shell| shell.into_os_string().into_string().ok());

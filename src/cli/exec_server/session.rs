@@ -1,4 +1,4 @@
-//! One client's session: what it asks is asked of the host, and what its runs do is told to it.
+//! One client's session: passes its requests to the host, and reports its runs to it.
 //!
 //! Invariants: a request is answered exactly once; a process that the host has lost ends for the client, too; without a
 //! host every start is refused with one sentence, and the next one looks for a host again.
@@ -19,7 +19,6 @@ use crate::cli::stdio_server::StdioSession;
 use crate::front::json_line::put_line;
 use crate::limits;
 
-/// A client that waits for output.
 #[derive(Debug)]
 struct WaitingRead {
     id: Value,
@@ -29,7 +28,6 @@ struct WaitingRead {
     until: Instant,
 }
 
-/// How far the handshake has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handshake {
     None,
@@ -37,7 +35,6 @@ enum Handshake {
     Done,
 }
 
-/// The session.
 #[derive(Debug)]
 pub(super) struct ExecSession {
     dialect: Dialect,
@@ -50,7 +47,7 @@ pub(super) struct ExecSession {
     closed: VecDeque<String>,
     asked: BTreeMap<u64, Ask>,
     asked_last: u64,
-    /// The run and the stream of the output that the host sends next.
+    /// The run and the stream of the next output from the host.
     output_next: Option<(u64, &'static str)>,
     reads: Vec<WaitingRead>,
     /// Lines for the client.
@@ -98,12 +95,12 @@ impl ExecSession {
         }
     }
 
-    /// Tells the client of something that it has said and that cannot be answered.
+    /// Reports a message that cannot be answered to the client.
     fn complain(&mut self, problem: &str) {
         put_answer(&json!(-1), &Err(Refusal::new(INVALID_REQUEST, problem)), &mut self.to_client);
     }
 
-    /// Serves a request; returns the answer if it is known by now.
+    /// Serves a request. Returns the answer if it is known already.
     fn request(&mut self, id: &Value, method: &str, given: Value, now: Instant) -> Option<files::FileAnswer> {
         if method == "initialize" {
             return Some(self.initialize(&given));
@@ -234,7 +231,8 @@ impl ExecSession {
         Ok(None)
     }
 
-    /// Asks the host about a process, as soon as it has told the run's number. A write waits for the one before it.
+    /// Sends the host a request about a process, as soon as the run's number is known. A write waits for the one before
+    /// it.
     fn ask_of(&mut self, name: &str, method: &'static str, mut ask: Value, then: Ask) {
         let Some(process) = self.processes.get_mut(name) else { return };
         let is_write = matches!(then, Ask::Write { .. });
@@ -252,7 +250,7 @@ impl ExecSession {
         }
     }
 
-    /// Sends a request, if the host takes one of its length: it ends a connection, and its runs, that sends more.
+    /// Sends a request, unless it is too long: the host ends a connection, and its runs, that sends longer ones.
     fn ask(&mut self, method: &str, ask: &Value, then: Ask) {
         self.asked_last += 1;
         let before = self.to_host.len();
@@ -268,7 +266,7 @@ impl ExecSession {
         self.on_answer(then, Err(Refusal::new(FAILED, problem)));
     }
 
-    /// Answers the clients that wait for output that is there, and those whose time is over.
+    /// Answers the clients whose output is there, and those whose time is over.
     fn serve_reads(&mut self, now: Option<Instant>) {
         for read in std::mem::take(&mut self.reads) {
             let process = self.processes.get(&read.process);

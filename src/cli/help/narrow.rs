@@ -7,15 +7,15 @@ use crate::cli::told::broken_behind;
 
 /// The columns for which the help is written.
 const COLUMNS: usize = 80;
-/// Columns that an explanation needs beside its term. With fewer it stands below.
+/// The columns that an explanation needs beside its term. With fewer it stands below.
 const BESIDE_MIN: usize = 20;
 
 /// Lines of the help that belong together.
 #[derive(Debug)]
 struct Paragraph {
-    /// The blanks before those of its lines that follow the first one, in the help.
+    /// The indentation of its lines after the first one, in the help.
     indent_before: Option<usize>,
-    /// The same on the terminal.
+    /// The same indentation on the terminal.
     indent: usize,
     text: String,
 }

@@ -1,4 +1,4 @@
-//! `rexec uninit`: takes back what `rexec init` has changed.
+//! `rexec uninit`: takes back the changes of `rexec init`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,14 +66,14 @@ fn uninit(agents: &[KnownAgent], is_sure: bool) -> Result<u8, Notice> {
     if !needed.is_empty() && !is_sure && !plan::is_wanted(needed.len(), "rexec uninit")? {
         return say("nothing was changed\n").map(|_| exit_code::FAILURE);
     }
-    // The directories that one has made may hold the file of a later one.
+    // The directories made for one file may hold a later file.
     needed.iter().rev().try_for_each(|change| change.make().map(|_| ()))?;
     needed.iter().for_each(|change| leave_directories(&change.changed, &mut record));
     finish(&store, &record, &paths)?;
     say("done; restart the agents that run\n")
 }
 
-/// Has the directories that stay because a file of the record is in them go with that file.
+/// Hands the directories that stay, because a file of the record is in them, over to that file.
 fn leave_directories(changed: &ChangedFile, record: &mut InitRecord) {
     for directory in &changed.directories {
         let heir = record.files.iter_mut().find(|file| Path::new(&file.path).starts_with(directory));
@@ -83,14 +83,14 @@ fn leave_directories(changed: &ChangedFile, record: &mut InitRecord) {
     }
 }
 
-/// Returns true if a file was changed for this agent. An earlier release has put aliases for agents without a file of
-/// settings into a shell profile, which go together.
+/// Returns true if a file was changed for this agent. An earlier release has put aliases for agents without a settings
+/// file into a shell profile; they go together.
 fn concerns(file: &ChangedFile, agent: &KnownAgent) -> bool {
     file.agent == agent.name() || (file.agent.is_empty() && !permanent::PROGRAMS.contains(&agent.program()))
 }
 
-/// Writes the record. The links go if nothing is left of it, unless a setting names them: an agent without its shell would
-/// run nothing, or run it unseen. `paths` are the files that were changed until now. Returns whether the links are gone.
+/// Writes the record. The links go if nothing is left of it, unless a setting names them: an agent without its shell
+/// would run nothing, or run it unseen. `paths` are the files changed until now. Returns true if the links are gone.
 fn finish(store: &InitStore, record: &InitRecord, paths: &[PathBuf]) -> Result<bool, Notice> {
     if !record.files.is_empty() {
         store.give_up(record, Links::Named)?;
@@ -123,7 +123,7 @@ pub(super) fn naming_links(store: &InitStore, paths: &[PathBuf]) -> Vec<PathBuf>
     files
 }
 
-/// The file without what was changed in it.
+/// Plans to take back the changes of a file.
 fn plan_back(changed: ChangedFile) -> Result<PlannedChange, Notice> {
     let path = PathBuf::from(&changed.path);
     let file = SettingsFile::open(path.clone())?;
@@ -135,7 +135,7 @@ fn plan_back(changed: ChangedFile) -> Result<PlannedChange, Notice> {
         return Ok(PlannedChange { file, after: None, changed });
     };
     for (setting, edit) in changed.edits.iter().rev() {
-        // Comments may have come in since.
+        // Somebody may have added comments since.
         let format = match changed.format {
             SettingsFormat::Json => SettingsFormat::JsonWithComments,
             format => format,

@@ -1,7 +1,7 @@
 //! A settings file of the user's: read, and replaced in one step.
 //!
-//! Invariants: a symbolic link stays one, and its target is replaced; mode and owner stay; nobody sees half of a file; a
-//! file that somebody else has changed since it was read is left alone.
+//! Invariants: a symbolic link stays one, and its target is replaced; mode and owner stay; nobody sees half of a file;
+//! a file changed by others since it was read is left alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use rexec_sh::protocol::notice::Notice;
 use crate::sys::process;
 use crate::text::reason::reason;
 
-/// Bytes of a file. A longer one is refused.
+/// The size limit of a file. A longer one is refused.
 const SETTINGS_FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// A file as it was read.
@@ -28,7 +28,7 @@ pub(super) struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// Reads the file, and sees whether it may be changed.
+    /// Reads the file, and checks that it may be changed.
     pub(super) fn open(path: PathBuf) -> Result<Self, Notice> {
         let shown = path.display().to_string();
         let target = match fs::symlink_metadata(&path) {
@@ -66,7 +66,7 @@ impl SettingsFile {
         Ok(Self { path, target, text: Some(text) })
     }
 
-    /// Replaces what the file holds, or removes it. Returns the directories that had to be made, the innermost first.
+    /// Replaces the file's text, or removes the file. Returns the directories that had to be made, the innermost first.
     pub(super) fn replace(&self, text: Option<&str>) -> Result<Vec<PathBuf>, Notice> {
         let is_same = match read(&self.target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.text.is_none(),
@@ -91,7 +91,7 @@ impl SettingsFile {
         let mut name = self.target.clone().into_os_string();
         name.push(format!(".rexec-{}", process::pid()));
         let new = PathBuf::from(name);
-        // Left behind by a process of this number that was killed here.
+        // A killed process of this number may have left it behind.
         let _ = fs::remove_file(&new);
         let write = || -> io::Result<()> {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;

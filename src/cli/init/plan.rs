@@ -1,4 +1,4 @@
-//! What would be changed in a file: shown as a diff, asked for, and done.
+//! A planned change of a file: shown as a diff, confirmed, and made.
 
 use std::fs;
 use std::io::{self, BufRead, IsTerminal};
@@ -29,7 +29,7 @@ impl PlannedChange {
         self.file.text != self.after
     }
 
-    /// Makes the change. Returns the directories that had to be made.
+    /// Makes the change. Returns the new directories.
     pub(super) fn make(&self) -> Result<Vec<PathBuf>, Notice> {
         let made = self.file.replace(self.after.as_deref())?;
         if self.after.is_none() {
@@ -50,7 +50,7 @@ impl PlannedChange {
     }
 }
 
-/// The lines of a text. A last line without an end says so, as in diff(1).
+/// The lines of a text. A last line without an end is marked as in diff(1).
 fn lines(text: Option<&str>) -> Vec<String> {
     let lines = text.unwrap_or_default().split_inclusive('\n');
     let line = |line: &str| match line.strip_suffix('\n') {
@@ -60,13 +60,13 @@ fn lines(text: Option<&str>) -> Vec<String> {
     lines.map(line).collect()
 }
 
-/// Prints what would be changed.
+/// Prints the planned changes.
 pub(super) fn show(changes: &[PlannedChange]) -> Result<(), Notice> {
     let look = Look::of_output();
     with_output(|out| written(changes.iter().try_for_each(|change| change.diff().show(&look, out)))).map(|_| ())
 }
 
-/// Asks whether that is wanted. `command` is what to type for a yes.
+/// Asks for confirmation. `command` is the command line for a yes.
 pub(super) fn is_wanted(count: usize, command: &str) -> Result<bool, Notice> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         let hint = format_args!("{command} --yes does it without a question");

@@ -11,7 +11,6 @@ use crate::front::init_record::InitRecord;
 use crate::sys::{file, process};
 use crate::text::reason::reason;
 
-/// The record's name in the folder.
 const RECORD: &str = "init.json";
 
 /// The state of the links: a setting may still name them.
@@ -24,13 +23,11 @@ pub(super) enum Links {
 /// The places of the links and of the record.
 #[derive(Debug)]
 pub(in crate::cli) struct InitStore {
-    /// The user's home folder.
     pub(in crate::cli) home: PathBuf,
     folder: PathBuf,
 }
 
 impl InitStore {
-    /// The places of this user.
     pub(in crate::cli) fn of_user() -> Result<Self, Notice> {
         let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let Some(home) = set("HOME") else {
@@ -40,7 +37,6 @@ impl InitStore {
         Ok(Self { home, folder: data.join("rexec") })
     }
 
-    /// The folder of the links.
     pub(in crate::cli) fn links(&self) -> PathBuf {
         self.folder.join("shells")
     }
@@ -71,7 +67,7 @@ impl InitStore {
         kept.map_err(|error| self.failed(&error))
     }
 
-    /// Writes the record. When nothing is left of it and nothing names the links, they and the folder go, too.
+    /// Writes the record. If it is empty and nothing names the links, the links and the folder go, too.
     pub(super) fn give_up(&self, record: &InitRecord, links: Links) -> Result<(), Notice> {
         if !record.files.is_empty() || links == Links::Named {
             return self.write(record).map_err(|error| self.failed(&error));

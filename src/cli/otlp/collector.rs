@@ -1,7 +1,7 @@
-//! One request to a collector of spans, and what its answer means (OTLP over HTTP).
+//! One request to a collector of spans, and the meaning of its answer (OTLP over HTTP).
 //!
-//! Invariant: the answer decides alone. What a collector calls temporary is sent again, and nothing else, so that spans
-//! which it refuses do not stand in the way of later ones.
+//! Invariant: only the answer decides. Spans are sent again only after an error that the collector calls temporary, so
+//! that refused spans never block later ones.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use crate::front::span::rejected_spans;
 use crate::limits;
 
-/// What has become of a request.
+/// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CollectorReply {
-    /// The collector has the spans, but for so many, for this reason.
+    /// The collector has the spans, except for this number, for this reason.
     Taken { rejected: u64, reason: String },
     /// It refuses them for good.
     Refused(String),
-    /// It may take them later, after this time if it says one.
+    /// It may take them later, after this time if it names one.
     Later(String, Option<Duration>),
 }
 
@@ -59,12 +59,12 @@ pub(super) fn post(address: SocketAddr, path: &str, body: &str) -> io::Result<Co
     Ok(meaning(&answer))
 }
 
-/// Returns true if a read was not done in time.
+/// Returns true if a read timed out.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// The lines in front of the body, and the body.
+/// The header lines, and the body.
 fn parts(answer: &[u8]) -> (String, Option<&[u8]>) {
     let end = memchr::memmem::find(answer, b"\r\n\r\n");
     let head = String::from_utf8_lossy(&answer[..end.unwrap_or(answer.len())]).into_owned();
@@ -78,7 +78,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Whether all of an answer is there that counts.
+/// Returns true if all needed parts of an answer are there.
 fn is_whole(answer: &[u8]) -> bool {
     let (head, body) = parts(answer);
     let length = header(&head, "content-length").and_then(|length| length.parse::<usize>().ok());
@@ -86,7 +86,7 @@ fn is_whole(answer: &[u8]) -> bool {
         || body.is_some_and(|body| length.is_some_and(|length| body.len() >= length))
 }
 
-/// What an answer means, of which the end may be missing.
+/// The meaning of an answer, whose end may be missing.
 fn meaning(answer: &[u8]) -> CollectorReply {
     let (head, body) = parts(answer);
     let status = head.strip_prefix("HTTP/1.").and_then(|rest| rest.split_ascii_whitespace().nth(1));

@@ -1,7 +1,7 @@
-//! Gives spans to a file, to standard output, or to a collector on this machine.
+//! Sends spans to a file, to standard output, or to a collector on this machine.
 //!
-//! Invariants: what waits for a collector is bounded; each kind of failure is told once, with the number of spans that were
-//! lost when it is over.
+//! Invariants: the spans that wait for a collector are bounded; each kind of failure is reported once, with the number
+//! of lost spans at its end.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -21,7 +21,7 @@ use crate::limits;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// Where spans go, opened. A file and standard output get one request of the protocol on each line.
+/// The open destination of spans. A file and standard output get one request of the protocol on each line.
 #[derive(Debug)]
 pub(super) enum SpanDestination {
     Output,
@@ -29,10 +29,10 @@ pub(super) enum SpanDestination {
     Collector { address: SocketAddr, path: String },
 }
 
-/// The port of a collector that does not say another one.
+/// A collector's default port.
 const PORT: u16 = 4_318;
 
-/// Where `--to` sends spans.
+/// The value of `--to`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum OtlpTarget {
     #[default]
@@ -43,9 +43,10 @@ pub(super) enum OtlpTarget {
 }
 
 impl OtlpTarget {
-    /// Reads the option's value. `Err` has the sentence on what is wrong with it.
+    /// Reads the option's value. `Err` has a sentence on the mistake.
     ///
     /// # Errors
+    ///
     /// A URL that is not of HTTP on a loopback address.
     pub(super) fn named(text: &str) -> Result<Self, String> {
         let Some(rest) = text.strip_prefix("http://") else {
@@ -73,9 +74,10 @@ impl OtlpTarget {
         }
     }
 
-    /// Opens it.
+    /// Opens the destination.
     ///
     /// # Errors
+    ///
     /// The file cannot be written.
     pub(super) fn open(&self) -> Result<SpanDestination, Notice> {
         match self {
@@ -92,16 +94,16 @@ impl OtlpTarget {
     }
 }
 
-/// Spans that are on their way.
+/// The spans under way.
 #[derive(Debug)]
 pub(super) struct Sender {
     to: SpanDestination,
     waiting: VecDeque<String>,
-    /// Spans that were dropped since the last failure was told.
+    /// Spans that were dropped since the last report of a failure.
     dropped: u64,
     has_failed: bool,
     has_told_rejects: bool,
-    /// When a failed attempt is repeated.
+    /// The time of the next attempt after a failure.
     retry_at: Option<Instant>,
 }
 
@@ -110,24 +112,26 @@ impl Sender {
         Self { to, waiting: VecDeque::new(), dropped: 0, has_failed: false, has_told_rejects: false, retry_at: None }
     }
 
-    /// Takes a span, and sends as many as one request has.
+    /// Takes a span, and sends a request when it is full.
     ///
     /// # Errors
-    /// Nobody reads standard output any more, or it cannot be written.
+    ///
+    /// Nobody reads standard output, or it cannot be written.
     pub(super) fn push(&mut self, span: String) -> io::Result<()> {
         self.waiting.push_back(span);
         if self.waiting.len() >= limits::SPANS_AT_ONCE { self.send() } else { Ok(()) }
     }
 
-    /// Returns true if spans could not be sent, and nothing was sent since.
+    /// Returns true if sending failed, and nothing was sent since.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Sends all that waits, unless an attempt has failed a short time ago.
+    /// Sends all waiting spans, unless an attempt failed a short time ago.
     ///
     /// # Errors
-    /// Nobody reads standard output any more, or it cannot be written.
+    ///
+    /// Nobody reads standard output, or it cannot be written.
     pub(super) fn send(&mut self) -> io::Result<()> {
         if self.retry_at.is_none_or(|at| at <= Instant::now()) {
             self.send_all()?;
@@ -173,7 +177,7 @@ impl Sender {
 
     fn request(&mut self, body: &str) -> io::Result<CollectorReply> {
         let taken = CollectorReply::Taken { rejected: 0, reason: String::new() };
-        // A request that failed may have left the beginning of a line.
+        // A failed request may have left the beginning of a line.
         let start = if self.has_failed { "\n" } else { "" };
         match &mut self.to {
             SpanDestination::File(file) => file.write_all(format!("{start}{body}\n").as_bytes()).map(|()| taken),
@@ -186,7 +190,7 @@ impl Sender {
         }
     }
 
-    /// These spans are sent again later.
+    /// Keeps these spans for a later attempt.
     fn put_off(&mut self, batch: Vec<String>, why: &str, after: Option<Duration>) {
         batch.into_iter().rev().for_each(|span| self.waiting.push_front(span));
         let pause = after.unwrap_or_default().clamp(limits::SPANS_RETRY, limits::SPANS_RETRY_MAX);

@@ -5,20 +5,19 @@ use std::io::{self, BufRead, Read};
 
 use crate::journal::record::LINE_BYTES_MAX;
 
-/// How much is read at once, bytes.
+/// The bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Reads a file that another process appends to. It is at its end where no whole line is left, and goes on when there is
-/// one.
+/// Reads a file that another process appends to. It ends where no whole line is left, and continues when there is one.
 #[derive(Debug)]
 pub(super) struct WholeLines {
     file: File,
     buffer: Vec<u8>,
-    /// How much of the buffer was returned.
+    /// The returned part of the buffer.
     taken: usize,
     /// The end of the last whole line in the buffer.
     whole: usize,
-    /// Nothing more is written, so that the rest counts as a line.
+    /// The file is complete, so the rest counts as a line.
     is_final: bool,
 }
 
@@ -27,7 +26,7 @@ impl WholeLines {
         Self { file, buffer: Vec::new(), taken: 0, whole: 0, is_final: false }
     }
 
-    /// Notes that nothing more is written to the file.
+    /// Marks the file as complete.
     pub(super) fn end(&mut self) {
         self.is_final = true;
     }
@@ -50,7 +49,7 @@ impl BufRead for WholeLines {
             let read = (&mut self.file).take(PIECE_BYTES as u64).read_to_end(&mut self.buffer)?;
             let newline = memchr::memrchr(b'\n', &self.buffer[before..]);
             self.whole = newline.map_or(0, |at| before + at + 1);
-            // A line that is longer than any record is passed on in pieces.
+            // A line longer than any record is passed on in pieces.
             if self.whole == 0 && (self.is_final || self.buffer.len() > LINE_BYTES_MAX) {
                 self.whole = self.buffer.len();
             }

@@ -1,4 +1,5 @@
-//! What each command uses: the sums over its processes. This program reads them from /proc, so that the host never has to.
+//! The resources of each command: the sums over its processes. This program reads them from /proc, so that the host
+//! never has to.
 
 use std::time::Duration;
 
@@ -9,15 +10,15 @@ use super::Listed;
 use crate::sys::tree;
 use crate::sys::usage::{self, Listening};
 
-/// Processes of a command that are looked at. Further ones are only counted.
+/// The most processes of a command that are examined. Further ones are only counted.
 const PROCESSES_MAX: usize = 1_024;
 
-/// A command and what it uses.
+/// A command and its resources.
 #[derive(Debug, Serialize)]
 pub(super) struct Measured {
     #[serde(flatten)]
     pub(super) listed: Listed,
-    /// Processor time by the time since it came, percent.
+    /// Processor time divided by the time since its arrival, percent.
     pub(super) cpu_percent: u64,
     /// Memory of its processes, bytes.
     pub(super) rss_bytes: u64,
@@ -36,7 +37,6 @@ pub(super) struct RunProcess {
     pub(super) ports: Vec<u16>,
 }
 
-/// Measures these commands.
 pub(super) fn all(runs: Vec<Listed>) -> Vec<Measured> {
     let mut listening = Listening::default();
     runs.into_iter().map(|listed| measure(listed, &mut listening)).collect()
@@ -46,7 +46,7 @@ fn measure(listed: Listed, listening: &mut Listening) -> Measured {
     let guard = listed.guard.map(Pid::new);
     let guarded = guard.into_iter().flat_map(tree::walk);
     let orphans = listed.orphans.iter().filter_map(|&pid| tree::process(Pid::new(pid)));
-    // The guard adopts and reaps what loses its parent, so it has the time of those.
+    // The guard adopts and reaps orphans, so it has their time.
     let mut time = guard.and_then(usage::of).map_or(Duration::ZERO, |usage| usage.children_time);
     let mut processes = Vec::new();
     for process in guarded.chain(orphans).take(PROCESSES_MAX) {

@@ -14,14 +14,13 @@ use crate::text::prompt::quoted;
 
 /// Columns of an agent's name.
 const AGENT_COLUMNS: usize = 12;
-/// Columns of a directory. Of a longer one the end is shown.
+/// Columns of a directory. A longer one is cut at the start.
 const DIR_COLUMNS: usize = 24;
-/// Columns of a directory's name that are looked at.
+/// Columns of a directory's name that are examined.
 const DIR_CHARS_MAX: usize = 4_096;
 /// Columns of a prompt. The rest is cut.
 const PROMPT_COLUMNS: usize = 40;
 
-/// Draws the table with its head.
 pub(super) fn draw(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
     let mut columns = columns_of_runs(runs, look);
     let room = columns::fit(&mut columns, look);
@@ -68,7 +67,7 @@ fn columns_of_runs(runs: &[Measured], look: &Look) -> Vec<Column> {
     ]
 }
 
-/// The word for a state; a command that waits for a person is marked.
+/// The word for a state. A command that waits for a person is marked.
 fn state(state: RunState, look: &Look) -> String {
     match state {
         RunState::Waiting => format!("{} {}", state.word(), look.enter()),
@@ -85,7 +84,7 @@ fn colour(state: RunState) -> &'static str {
     }
 }
 
-/// The command's first line, and what else is known of it, in this many columns.
+/// The command's first line and other known facts, in this many columns.
 fn command(run: &Measured, room: usize, look: &Look) -> String {
     let all = &run.listed.command;
     let first = first_line(all);
@@ -112,14 +111,14 @@ fn command(run: &Measured, room: usize, look: &Look) -> String {
     look.cut(first.trim_end(), beside) + &look.dim(&notes)
 }
 
-/// A process in a line of its own, below its command.
+/// The line of a process, below its command.
 fn process_line(process: &RunProcess, look: &Look) -> String {
     let ports: String = process.ports.iter().map(|port| format!("  :{port}")).collect();
     let line = format!("{:>14}  {:<16} {:>6}{ports}", process.pid, process.program, memory(process.rss_bytes));
     look.dim(&look.cut(&line, look.columns)) + "\n"
 }
 
-/// A directory's name, from the top of its project if it is in one, which is where a `.git` lies.
+/// A directory's name, from the top of its project (the directory with `.git`) if it is in one.
 fn directory(dir: &str, home: &str) -> String {
     let depth = Path::new(dir).ancestors().position(|above| above.join(".git").exists());
     place(dir, depth, home)

@@ -1,7 +1,7 @@
 //! Plays runs on standard output.
 //!
-//! Invariants: the console is told the time of the recordings; what a run switched at the terminal is switched back when
-//! its replay ends, also by ^C; memory is bounded by the recordings of the runs that are under way.
+//! Invariants: the console gets the time of the recordings; a run's changes to the terminal are undone when its replay
+//! ends, also by ^C; memory is bounded by the recordings of the runs under way.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -30,7 +30,7 @@ use crate::sys::terminal::Keys;
 use crate::text::agent_name::short_name;
 use crate::text::place::place;
 
-/// How fast time passes.
+/// The speed of time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplayPace {
     pub(super) speed: f64,
@@ -38,7 +38,7 @@ pub(super) struct ReplayPace {
     pub(super) max_idle: Duration,
 }
 
-/// What happens next to a run, in this order at one moment.
+/// The next step of a run, in this order at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ReplayStep {
     Begin,
@@ -46,17 +46,15 @@ enum ReplayStep {
     End,
 }
 
-/// A run that is being played.
 #[derive(Debug)]
 struct Playing {
-    /// When it began.
+    /// The time of its start.
     since: Duration,
     events: VecDeque<RecordedEvent>,
     end: Option<RunEnd>,
     took: Option<Duration>,
 }
 
-/// Plays runs.
 #[derive(Debug)]
 pub(super) struct Player {
     clock: Clock,
@@ -64,12 +62,12 @@ pub(super) struct Player {
     /// The window of the terminal that it plays on, if it is one.
     window: Option<pty::Size>,
     signals: HostSignals,
-    /// Keeps keys from being shown, and from reaching the shell afterwards.
+    /// Hides keys, and keeps them from reaching the shell afterwards.
     keys: Option<Keys>,
     engine: Engine,
     console: Console,
     playing: BTreeMap<JobId, Playing>,
-    /// What happens next: when, what, and to which run.
+    /// The next steps: the time, the step, and the run.
     next: BinaryHeap<Reverse<(Duration, ReplayStep, u64)>>,
     base: Instant,
     at: Duration,
@@ -78,7 +76,7 @@ pub(super) struct Player {
 }
 
 impl Player {
-    /// `keys` are those of the terminal that it plays on, if a person may watch for long.
+    /// `keys` belong to the terminal that it plays on, if a person may watch for long.
     pub(super) fn new(clock: Clock, pace: ReplayPace, is_terminal: bool, keys: Option<Keys>) -> io::Result<Player> {
         let window = pty::size(&io::stdout()).filter(|_| is_terminal);
         let mut player = Player {
@@ -100,7 +98,7 @@ impl Player {
         Ok(player)
     }
 
-    /// Plays one run, all of its output. `named` is the run on a command line.
+    /// Plays all output of one run. `named` is the run on a command line.
     pub(super) fn play_one(&mut self, scene: Scene, named: &str) -> io::Result<()> {
         self.say_what_differs(&scene, named);
         self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
@@ -110,7 +108,7 @@ impl Player {
         self.play(|_, _| Ok(()))
     }
 
-    /// Draws one run as a console shows it: with the banner and the end, a flood counted.
+    /// Draws one run as a console shows it: with the banner and the end, and the bytes of a flood counted.
     pub(super) fn draw_one(&mut self, scene: Scene) -> io::Result<()> {
         self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
         self.begin(scene);
@@ -142,7 +140,7 @@ impl Player {
         Ok(())
     }
 
-    /// Says what this terminal will not show as the recorded one did.
+    /// Prints the differences between this terminal and the recorded one that matter.
     fn say_what_differs(&mut self, scene: &Scene, named: &str) {
         let Some(here) = self.window else { return };
         if scene.is_full_screen() {
@@ -164,13 +162,12 @@ impl Player {
         self.base + self.at
     }
 
-    /// Has the console show what there is to show now.
+    /// Lets the console show everything that is due.
     fn pump(&mut self) {
         let now = self.now();
         self.console.pump(&mut self.engine, &mut self.out, usize::MAX, now);
     }
 
-    /// Begins a run now.
     fn begin(&mut self, mut scene: Scene) {
         let now = self.now();
         let Some(job) = self.engine.submit() else { return };
@@ -185,7 +182,7 @@ impl Player {
         self.schedule(job);
     }
 
-    /// Notes what happens next to this run.
+    /// Schedules the next step of this run.
     fn schedule(&mut self, job: JobId) {
         let Some(playing) = self.playing.get(&job) else { return };
         let (at, step) = match (playing.events.front(), playing.took) {
@@ -196,7 +193,7 @@ impl Player {
         self.next.push(Reverse(((playing.since + at).max(self.at), step, job.0)));
     }
 
-    /// Plays until nothing is left. `begin` begins the run of a number.
+    /// Plays until nothing is left. `begin` starts the run of a number.
     fn play(&mut self, mut begin: impl FnMut(&mut Self, u64) -> io::Result<()>) -> io::Result<()> {
         let played = self.play_steps(&mut begin);
         self.playing.clear();
@@ -295,7 +292,7 @@ impl Player {
     }
 }
 
-/// Taking what is due.
+/// Takes elements that are due.
 trait Due<T> {
     fn pop_if_due(&mut self, now: Duration) -> Option<T>;
 }
@@ -307,14 +304,13 @@ impl Due<Reverse<(Duration, ReplayStep, u64)>> for BinaryHeap<Reverse<(Duration,
     }
 }
 
-/// The banner of a run.
 fn heading(scene: &Scene, clock: Clock, now: Instant) -> Heading {
     let start = &scene.run.start;
     let local = milliseconds(&start.time).and_then(|at| clock.local(at)).unwrap_or_else(|| {
         let epoch = OffsetDateTime::UNIX_EPOCH;
         PrimitiveDateTime::new(epoch.date(), epoch.time())
     });
-    // How deep in its project the run was is not recorded; the project may still be there.
+    // The depth of the run's directory in its project is not recorded; the project may still exist.
     let is_top = |dir: &Path| dir.join(".git").exists();
     let depth = Path::new(&start.dir).ancestors().position(is_top);
     Heading {

@@ -1,4 +1,4 @@
-//! A run as something to play: what happens in it, and when.
+//! A run as a script to play: its events and their times.
 
 use std::io;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) struct Scene {
 #[derive(Debug)]
 pub(super) struct Show {
     pub(super) session: SessionHistory,
-    /// When each began, milliseconds since 1970, and its number; oldest first.
+    /// The start of each (milliseconds since 1970) and its number; oldest first.
     pub(super) runs: Vec<(i64, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl Scene {
         self.recording.as_ref().map(|recording| recording.window)
     }
 
-    /// Returns true if the console would leave out some of its output, because it drew on the whole screen.
+    /// Returns true if the console would skip some of its output, because it drew on the whole screen.
     pub(super) fn is_full_screen(&self) -> bool {
         let (mut filter, mut shown) = (SafeFilter::new(), Vec::new());
         for output in self.recording.iter().flat_map(|recording| &recording.events) {
@@ -45,7 +45,7 @@ impl Scene {
         filter.take_hidden_bytes() > 0
     }
 
-    /// What happens, in order. Without a recording, the text of the record comes at the end.
+    /// The events, in order. Without a recording, the text of the record comes at the end.
     pub(super) fn events(&mut self) -> Vec<RecordedEvent> {
         match &mut self.recording {
             Some(recording) => std::mem::take(&mut recording.events),

@@ -1,7 +1,7 @@
 //! A host in the background, for agents that are started where no host runs.
 //!
-//! It has no terminal: its console goes nowhere, and what it says about itself goes to a file beside its socket. Its
-//! journal is complete, it ends when nobody needs it, and `rexec tail` shows what its console would.
+//! It has no terminal: its console goes nowhere, and its messages go to a file beside its socket. Its journal is
+//! complete, it ends when nobody needs it, and `rexec tail` shows what its console would.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -19,21 +19,21 @@ use crate::sys::background;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// How long a host may take until it answers.
+/// The time in which a new host must answer.
 const START: Duration = Duration::from_secs(10);
-/// The pause between two looks at a host that starts.
+/// The pause between two looks at a starting host.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Columns of what a failed host said that are shown. The rest is cut.
+/// Columns of a failed host's message that are shown. The rest is cut.
 const SAID_COLUMNS: usize = 400;
 
-/// The file for what the host of this socket says about itself.
+/// The file for the messages of the host on this socket.
 fn log(socket: &Path) -> PathBuf {
     let mut path = socket.as_os_str().to_owned();
     path.push(".log");
     PathBuf::from(path)
 }
 
-/// Starts a host in the background and waits until it answers; returns its process. `None` when another one was faster.
+/// Starts a host in the background and waits until it answers; returns its process. `None` if another host was faster.
 pub(super) fn start(socket: &Path) -> Result<Option<Pid>, Notice> {
     let hint = "start rexec-host in a terminal, or start the agent with --host never";
     let program = installed::program("rexec-host").ok_or_else(|| {
@@ -47,7 +47,7 @@ pub(super) fn start(socket: &Path) -> Result<Option<Pid>, Notice> {
         Notice::failed(format_args!("no host can be started in the background: {}", reason(error)), hint)
     };
     let file = open_log(&log).map_err(|error| failed(&error))?;
-    // Only for commands inside a run; the host would pass it on to commands that come as JSON.
+    // The mark is only for commands inside a run. The host would pass it on to commands that come as JSON.
     let env = std::env::vars_os().filter(|(name, _)| !is_mark(name));
     let env: Vec<CString> = env.filter_map(|(name, value)| entry(&name, &value)).collect();
     let path = CString::new(program.as_os_str().as_bytes()).expect("a path that was found has no NUL");

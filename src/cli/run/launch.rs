@@ -1,7 +1,8 @@
-//! What a recipe makes of one call: the agent's arguments and its environment. Pure: it is told what the user's own
-//! environment and account say.
+//! Applies a recipe to one call: makes the agent's arguments and its environment. Pure: the caller passes the facts of
+//! the user's environment and account.
 //!
-//! Invariants: what no step of the recipe names passes unchanged; a shell that the user has chosen stays that kind of shell.
+//! Invariants: variables that no step of the recipe names pass unchanged; a shell that the user has chosen stays that
+//! kind of shell.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -20,47 +21,44 @@ use crate::front::opencode;
 
 /// The variable by which a caller names itself.
 const WHOAMI: &str = "REXEC_WHOAMI";
-/// The variable that tells which agent this is, and which process of the agent's.
+/// The variable with the agent's name and the number of its process.
 const AGENT: &str = "REXEC_RUN_AGENT";
-/// Variables whose changes a command does not see because of rules of their own: a folder goes out of `PATH`, the real
-/// shell's path takes the place of `SHELL`, and the environment class cleans `PYTHONPATH`.
+/// Variables whose changes other rules hide from a command: a folder goes out of `PATH`, the real shell's path takes
+/// the place of `SHELL`, and the environment class cleans `PYTHONPATH`.
 const BY_RULE: [&str; 4] = ["PATH", "SHELL", "PYTHONPATH", WHOAMI];
 
-/// What the user has.
+/// The user's environment and account.
 #[derive(Clone, Copy)]
 pub(super) struct Situation<'a> {
-    /// Reads a variable of the environment. One that is set to nothing counts as unset.
+    /// Reads a variable of the environment. An empty one counts as unset.
     pub(super) variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// The login shell of the account, if it is known.
     pub(super) login_shell: Option<&'a Path>,
-    /// Whether zsh is on PATH.
+    /// True if zsh is on PATH.
     pub(super) has_zsh: bool,
-    /// The folder of the links.
     pub(super) links: &'a Path,
-    /// The file name of the agent's program.
     pub(super) program: &'a OsStr,
-    /// How the preload is loaded into it, where its recipe says so.
+    /// The way to load the preload into it, if its recipe wants that.
     pub(super) preload: Option<&'a Preload>,
     /// The number that the agent's process will have.
     pub(super) pid: Pid,
 }
 
-/// How an agent is started.
+/// The start of an agent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AgentStart {
-    /// Variables to set.
     pub(super) set: Vec<(String, OsString)>,
-    /// What the agent is called.
+    /// The agent's name.
     pub(super) name: OsString,
     /// One sentence each, for the user.
     pub(super) remarks: Vec<String>,
 }
 
-/// Why an agent cannot be started this way.
+/// The agent cannot be started this way because of the user's settings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadSettings;
 
-/// What this recipe changes. `name` is the name that the user gives the agent.
+/// The changes of this recipe. `name` is the user's name for the agent.
 pub(super) fn launch(recipe: &Recipe, name: Option<&OsStr>, user: &Situation<'_>) -> Result<AgentStart, BadSettings> {
     let mut launch = AgentStart::default();
     for step in recipe.steps_for(user.preload.is_some()) {
@@ -123,16 +121,16 @@ impl AgentStart {
         self.set.push((variable.to_owned(), value));
     }
 
-    /// Adds what the shim needs to undo the changes for a command: the names, and the user's own values.
+    /// Adds the facts that the shim needs to undo the changes for a command: the names, and the user's own values.
     fn tell_shim(&mut self, user: &Situation<'_>) {
         if self.set.iter().any(|(name, _)| name == "SHELL") {
-            // A command gets it back by a rule, and the shim looks there for the path of the shell.
+            // A command gets it back by a rule, and the shim reads the shell's path there.
             let earlier = (user.variable)(&format!("{OWN}SHELL"));
             let own = earlier.or_else(|| user.own("SHELL"));
             own.into_iter().for_each(|own| self.put(&format!("{OWN}SHELL"), own));
         }
         let has_shell = self.set.iter().any(|(name, _)| name.strip_prefix(OWN) == Some("SHELL"));
-        // Where the user has none, a command gets none.
+        // If the user has none, a command gets none.
         let has_rule = |name: &str| BY_RULE.contains(&name) && (name != "SHELL" || has_shell);
         let is_told = |name: &&str| !has_rule(name) && !name.starts_with(OWN) && !PRELOAD.contains(name);
         let names: Vec<String> =
@@ -162,13 +160,13 @@ impl Situation<'_> {
         }
     }
 
-    /// What the agent is called: by its recipe, or as its program where that is for any.
+    /// The agent's name: that of its recipe, or the program's if the recipe is for any.
     fn name_of(&self, recipe: &Recipe) -> &OsStr {
         let is_known = recipe.programs.iter().any(|program| *program == self.program);
         if is_known { OsStr::new(recipe.agent) } else { self.program }
     }
 
-    /// Whether the login shell has this file name.
+    /// Returns true if the login shell has this file name.
     pub(super) fn has_account_with(&self, shell: &str) -> bool {
         self.login_shell.and_then(Path::file_name).is_some_and(|name| name == shell)
     }

@@ -1,9 +1,9 @@
-//! The folder through which agents find rexec's shell: links to `rexec-sh` under the names of shells, and the files of the
-//! recipes. That of `rexec run` lies beside the host's socket, so it is private and goes away with the session. That of
-//! `rexec init` lies in the user's data and stays.
+//! The folder through which agents find rexec's shell: links to `rexec-sh` under the names of shells, and the files of
+//! the recipes. That of `rexec run` lies beside the host's socket, so it is private and goes away with the session.
+//! That of `rexec init` lies in the user's data and stays.
 //!
-//! Invariants: what is there and right stays untouched, because agents may be using it; what is wrong is replaced in one
-//! step (rename(2)), so that an agent never meets half of it.
+//! Invariants: right entries stay untouched, because agents may be using them; wrong ones are replaced in one step
+//! (rename(2)), so that an agent never meets half of one.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,11 +22,10 @@ const NAME: &str = "shells";
 /// The folder for `ZDOTDIR`.
 pub(super) const ZSH_FOLDER: &str = "rexec-zdotdir";
 
-/// The folders inside.
 const FOLDERS: [&str; 3] = ["bash-only", "python", ZSH_FOLDER];
 
-/// The links to `rexec-sh`. Their names say which real shell runs a command; some agents want a name that contains bash
-/// or zsh, and opencode treats one that is just `bash` in another way.
+/// Links to `rexec-sh`. A name tells which real shell runs a command. Some agents want a name that contains bash or
+/// zsh, and opencode treats one that is just `bash` in another way.
 const LINKS: [&str; 10] = [
     "rexec-sh",
     "rexec-bash",
@@ -40,7 +39,7 @@ const LINKS: [&str; 10] = [
     "bash-only/bash",
 ];
 
-/// The files, and what they hold.
+/// The files and their contents.
 const FILES: [(&str, &str); 3] = [
     ("rexec-env.sh", include_str!("rexec-env.sh")),
     ("rexec-zdotdir/.zshenv", include_str!("rexec-zshenv")),
@@ -52,7 +51,7 @@ pub(in crate::cli) fn folder(socket: &Path) -> PathBuf {
     place::directory(socket).join(NAME)
 }
 
-/// Makes the folder, or repairs it; returns its path. The links lead to `shim`.
+/// Makes or repairs the folder; returns its path. The links lead to `shim`.
 pub(in crate::cli) fn provide(socket: &Path, shim: &Path) -> Result<PathBuf, Notice> {
     let above = place::directory(socket);
     let failed = |error: &io::Error| {
@@ -65,16 +64,16 @@ pub(in crate::cli) fn provide(socket: &Path, shim: &Path) -> Result<PathBuf, Not
             format_args!("the directory of the host's socket cannot be trusted: {error}: {}", above.display());
         Notice::failed(problem, "make it a directory of your own with mode 0700, or set REXEC_SOCKET")
     })?;
-    // Agents change their directory, and a relative path would lead elsewhere then.
+    // Agents change their directory, so a relative path would lead elsewhere.
     let folder = std::path::absolute(folder(socket)).map_err(|error| failed(&error))?;
     fill(&folder, shim).map_err(|error| failed(&error))?;
     Ok(folder)
 }
 
-/// Makes the folder at this place, or repairs it.
 ///
 /// # Errors
-/// As those of the calls that make directories, links and files.
+///
+/// As of the calls that make directories, links and files.
 pub(in crate::cli) fn fill(folder: &Path, shim: &Path) -> io::Result<()> {
     file::make_private_directory(folder)?;
     for name in FOLDERS {
@@ -93,16 +92,16 @@ pub(in crate::cli) fn fill(folder: &Path, shim: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What is missing or wrong in the folder, by name. Empty when all is right.
+/// The names of missing and wrong entries of the folder.
 pub(in crate::cli) fn faults(folder: &Path, shim: &Path) -> Vec<&'static str> {
     let links = LINKS.into_iter().filter(|name| !is_link(&folder.join(name), shim));
     let files = FILES.into_iter().filter(|(name, text)| !holds(&folder.join(name), text)).map(|(name, _)| name);
     links.chain(files).collect()
 }
 
-/// Removes what [`fill`] has made, and the folder if nothing else is in it.
+/// Removes the entries of [`fill`], and the folder if nothing else is in it.
 pub(in crate::cli) fn remove(folder: &Path) {
-    // What is not there, or is in use, stays behind without harm.
+    // Missing entries, and those in use, stay without harm.
     for name in LINKS.into_iter().chain(FILES.map(|(name, _)| name)) {
         let _ = std::fs::remove_file(folder.join(name));
     }
@@ -120,12 +119,12 @@ fn holds(path: &Path, text: &str) -> bool {
         && std::fs::read(path).is_ok_and(|found| found == text.as_bytes())
 }
 
-/// Makes something anew under a name of its own, and then puts it in its place.
+/// Makes a new entry under a name of its own, and moves it to its place.
 fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let mut name = OsString::from(path);
     name.push(format!(".{}", process::pid()));
     let new = PathBuf::from(name);
-    // Left behind by a process of this number that was killed here.
+    // A killed process of this number may have left it behind.
     let _ = std::fs::remove_file(&new);
     make(&new).and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| {
         let _ = std::fs::remove_file(&new);

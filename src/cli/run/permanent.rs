@@ -1,6 +1,6 @@
-//! The settings by which an agent finds rexec's shell without `rexec run`: which file, which keys, which values.
+//! The settings by which an agent finds rexec's shell without `rexec run`: the file, the keys, and the values.
 //!
-//! Invariant: a file of settings is named here only if the agent takes its shell from it in every folder. Other agents have
+//! Invariant: this names a settings file only if the agent takes its shell from it in every folder. Other agents have
 //! no such file, and `rexec run` starts them.
 
 use std::ffi::{OsStr, OsString};
@@ -17,15 +17,15 @@ use crate::text::settings::{Setting, SettingValue, SettingsFormat};
 /// The variable with the user's own `ZDOTDIR`.
 const OWN_ZDOTDIR: &str = concat!("REXEC_OWN_", "ZDOTDIR");
 
-/// The file of an agent, and what it must hold.
+/// The file of an agent, and its settings.
 #[derive(Debug)]
 pub(in crate::cli) struct PermanentSetting {
-    /// The agent as the console names it.
+    /// The agent's name on the console.
     pub(in crate::cli) agent: &'static str,
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) format: SettingsFormat,
     pub(in crate::cli) settings: Vec<Setting>,
-    /// What keeps it from working here.
+    /// Facts that keep it from working here.
     pub(in crate::cli) remarks: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub(in crate::cli) struct KnownAgent {
     recipe: &'static Recipe,
 }
 
-/// The agents that are on PATH.
+/// The agents on PATH.
 pub(in crate::cli) fn installed() -> Vec<KnownAgent> {
     let is_there = |recipe: &&Recipe| recipe.programs.iter().any(|name| super::on_path(OsStr::new(name)).is_some());
     RECIPES.iter().filter(is_there).map(|recipe| KnownAgent { recipe }).collect()
@@ -57,12 +57,12 @@ impl KnownAgent {
         self.recipe.programs[0]
     }
 
-    /// Whether `rexec run` can start it.
+    /// Returns true if `rexec run` can start it.
     pub(in crate::cli) fn works(&self) -> bool {
         self.recipe.works()
     }
 
-    /// Its file, where it has one. `links` is the folder of the permanent links.
+    /// Its settings file, if it has one. `links` is the folder of the permanent links.
     pub(in crate::cli) fn permanent(&self, home: &Path, links: &str) -> Option<PermanentSetting> {
         use SettingsFormat::{Json, JsonWithComments, Toml, Yaml};
         let link = |name: &str| SettingValue::Text(format!("{links}/{name}"));
@@ -73,7 +73,8 @@ impl KnownAgent {
                 (folder("CLAUDE_CONFIG_DIR", home, ".claude").join("settings.json"), Json, vec![(keys, link)])
             }
             "Codex" => {
-                // With its snapshot, the shell in its sandbox is no login shell. Where SHLVL is not set, that reads no BASH_ENV.
+                // With its snapshot, the shell in its sandbox is no login shell. If SHLVL is not set, that shell reads
+                // no BASH_ENV.
                 let mut settings: Vec<(&[&str], _)> = vec![
                     (&["features", "shell_snapshot"], SettingValue::False),
                     (&["shell_environment_policy", "set", "BASH_ENV"], link("rexec-env.sh")),
@@ -87,7 +88,7 @@ impl KnownAgent {
                 (folder("CODEX_HOME", home, ".codex").join("config.toml"), Toml, settings)
             }
             "opencode" | "Kilo Code" => {
-                // Of these the first one that exists counts most.
+                // The first existing one of these counts most.
                 let (name, names): (_, &[&str]) = match self.recipe.agent {
                     "opencode" => ("opencode", &["opencode.jsonc", "opencode.json", "config.json"]),
                     // It is made from opencode, and reads its files too.
@@ -124,7 +125,7 @@ impl KnownAgent {
         })
     }
 
-    /// What keeps the agent's commands from being seen, with `rexec run` as without it.
+    /// Facts that hide the agent's commands, with and without `rexec run`.
     fn remarks(&self) -> Vec<String> {
         with_situation(|user| launch::launch(self.recipe, None, user).map(|start| start.remarks).unwrap_or_default())
     }
@@ -145,7 +146,7 @@ fn folder(variable: &str, home: &Path, usual: &str) -> PathBuf {
     set.unwrap_or_else(|| home.join(usual))
 }
 
-/// Does this with what the user has. The links' folder and the agent's process do not count here.
+/// Runs `work` with the user's situation. The links' folder and the agent's process do not count here.
 fn with_situation<T>(work: impl FnOnce(&Situation<'_>) -> T) -> T {
     let variable = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let login_shell = process::login_shell();

@@ -1,8 +1,8 @@
-//! Whether the preload (`shim/preload`) can be loaded into an agent, and which programs are the agent's own.
+//! Decides if the preload (`shim/preload`) can be loaded into an agent, and finds the agent's own programs.
 //!
-//! An agent is a program, or a script whose first line names one. The C library's loader loads the preload, so a program
-//! without it, as one that is linked statically, is not reached; nor is what an interpreter that is a shell starts, because
-//! the agent is then one of the programs that the shell starts.
+//! An agent is a program, or a script whose first line names one. The C library's loader loads the preload. So it
+//! reaches no program without that loader, such as a statically linked one. Nor does it reach the children of an
+//! interpreter that is a shell, because the agent is then one of the programs that the shell starts.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -15,17 +15,17 @@ use rexec_sh::protocol::invocation::Shell;
 /// Programs that start an agent with a shell: that shell would be one command, which never ends.
 const STARTERS: [&str; 8] = ["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "pipx"];
 
-/// How an agent is loaded with the preload.
+/// The way to load the preload into an agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Preload {
     pub(super) library: PathBuf,
     /// The program that executes the agent.
     pub(super) program: PathBuf,
-    /// The folder of what was installed with it.
+    /// The folder that was installed with it.
     pub(super) package: Option<PathBuf>,
 }
 
-/// Why the preload cannot be loaded.
+/// The reason why the preload cannot be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoPreload {
     /// It is not installed, or a path has a character that ends a path in `LD_PRELOAD`.
@@ -39,7 +39,7 @@ pub(super) enum NoPreload {
 }
 
 impl NoPreload {
-    /// What the user is told about the agent.
+    /// The sentence for the user.
     pub(super) fn why(self) -> &'static str {
         match self {
             Self::NoLibrary => "librexec_preload.so is not installed with this rexec",
@@ -49,14 +49,14 @@ impl NoPreload {
         }
     }
 
-    /// Whether the agent may be another program, which this one starts.
+    /// Returns true if the agent may be another program that this one starts.
     pub(super) fn starts_another(self) -> bool {
         matches!(self, Self::Shell | Self::Starter)
     }
 }
 
 impl Preload {
-    /// Finds out how the program at this path is loaded. `on_path` finds a program as a shell does.
+    /// Finds the way to load the preload into the program at this path. `on_path` finds a program as a shell does.
     pub(super) fn of(
         agent: &Path,
         library: Option<PathBuf>,
@@ -95,15 +95,14 @@ fn head(path: &Path) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// What executes a script.
 #[derive(Debug, PartialEq, Eq)]
 enum Interpreter<'a> {
     Path(&'a OsStr),
-    /// It is looked for in `PATH`.
+    /// A name that is searched in `PATH`.
     Name(&'a OsStr),
 }
 
-/// What the first line of a script names, if this is one (execve(2)).
+/// The interpreter in the first line of a file, if that is a script (execve(2)).
 fn script_program(head: &[u8]) -> Option<Interpreter<'_>> {
     let mut lines = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n');
     let first = lines.next()?;
@@ -117,7 +116,7 @@ fn script_program(head: &[u8]) -> Option<Interpreter<'_>> {
             false => Interpreter::Name(OsStr::from_bytes(name)),
         });
     }
-    // Where the path is too long for a first line, or has a blank, installers for Python write one that is also a string.
+    // If the path is too long for a first line, or has a blank, Python installers write one that is also a string.
     let python = lines.next().and_then(|line| line.strip_prefix(b"'''exec' "));
     let python = python.and_then(|line| match line.strip_prefix(b"\"") {
         Some(quoted) => quoted.split(|&byte| byte == b'"').next(),
@@ -126,7 +125,7 @@ fn script_program(head: &[u8]) -> Option<Interpreter<'_>> {
     Some(Interpreter::Path(OsStr::from_bytes(python.filter(|_| file == b"sh").unwrap_or(program))))
 }
 
-/// The folder of what was installed with an agent: npm's outermost one, or the virtual environment whose Python executes
+/// The folder that was installed with an agent: npm's outermost one, or the virtual environment whose Python executes
 /// it. `named` is the interpreter as the script names it.
 fn package(agent: &Path, named: &Path) -> Option<PathBuf> {
     const NPM: &str = "node_modules";

@@ -1,4 +1,4 @@
-//! The installed agents, and for each the shell that it would start: what `rexec doctor` looks at.
+//! The installed agents, and the shell that each would start, for `rexec doctor`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,19 +14,18 @@ use crate::sys::{file, process};
 /// An installed agent with its recipe applied.
 #[derive(Debug)]
 pub(in crate::cli) struct InstalledAgent {
-    /// As the console names it.
+    /// Its name on the console.
     pub(in crate::cli) name: &'static str,
-    /// Its program.
     pub(in crate::cli) program: PathBuf,
     pub(in crate::cli) seen: &'static str,
     pub(in crate::cli) unseen: &'static str,
-    /// Whether anything of it can be seen.
+    /// True if anything of it can be seen.
     pub(in crate::cli) works: bool,
-    /// What keeps its commands from being seen here.
+    /// Facts that hide its commands here.
     pub(in crate::cli) faults: Vec<String>,
     /// The shell that it starts for a command.
     pub(in crate::cli) shell: PathBuf,
-    /// What makes it start that shell, and that shell hand its command to the shim.
+    /// The means that make it start that shell, and make that shell hand its command to the shim.
     pub(in crate::cli) by: &'static str,
     /// The variables that its recipe sets.
     pub(in crate::cli) set: Vec<(String, OsString)>,

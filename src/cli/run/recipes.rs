@@ -1,10 +1,10 @@
-//! How each agent is made to call rexec's shell. Pure: `rexec run --list`, the table of `rexec help agents` and the tests
-//! come from here.
+//! The ways to make each agent call rexec's shell. Pure: `rexec run --list`, the table of `rexec help agents` and the
+//! tests come from here.
 //!
-//! Invariants: a step changes what its agent needs and nothing else; no agent's own files are touched; a command never
-//! sees what a step has changed (`protocol/environment.rs`).
+//! Invariants: a step changes only the things that its agent needs; no agent's own files are touched; a command never
+//! sees the change of a step (`protocol/environment.rs`).
 
-/// One change of an agent's environment. A path is that of a link in the folder that [`super::links`] makes.
+/// One change of an agent's environment. Paths are those of links in the folder of [`super::links`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecipeStep {
     /// `CLAUDE_CODE_SHELL` is the link for the user's shell. Claude Code takes a path only if it contains bash or zsh.
@@ -17,8 +17,8 @@ pub(super) enum RecipeStep {
     BashEnv,
     /// `ZDOTDIR` is a folder whose .zshenv hands each command string of a zsh to the shim, if the account's shell is zsh.
     ZshFolder,
-    /// `SHLVL` is 1 unless it is more. A bash that gets 0 and an input that may be a socket takes itself for one that a
-    /// network daemon has started, and reads ~/.bashrc instead of `BASH_ENV`.
+    /// `SHLVL` is 1 unless it is more. A bash with level 0 whose input may be a socket believes that a network daemon
+    /// has started it, and reads ~/.bashrc instead of `BASH_ENV`.
     Level,
     /// `OPENCODE_CONFIG_CONTENT`, settings that go before those in opencode's files, names the link as the shell.
     OpencodeShell,
@@ -26,30 +26,28 @@ pub(super) enum RecipeStep {
     Python,
     /// `LD_PRELOAD` begins with the preload, which hands over the shells that the agent's own programs start.
     Preload,
-    /// These steps, where the preload cannot be loaded.
+    /// These steps, if the preload cannot be loaded.
     Instead(&'static [RecipeStep]),
-    /// `REXEC_WHOAMI` is the agent's name, because nothing that the agent sets tells it, or another one's name.
+    /// `REXEC_WHOAMI` is the agent's name, because no variable of the agent names it, or one has another name.
     Name,
 }
 
-/// An agent.
 #[derive(Debug)]
 pub(super) struct Recipe {
-    /// As the console names it.
+    /// Its name on the console.
     pub(super) agent: &'static str,
-    /// Names of its program.
     pub(super) programs: &'static [&'static str],
     pub(super) steps: &'static [RecipeStep],
     /// Put before the arguments that the user gives it.
     pub(super) options: &'static [&'static str],
-    /// Which of its commands reach the host.
+    /// The commands that reach the host.
     pub(super) seen: &'static str,
-    /// Which do not.
+    /// The commands that do not.
     pub(super) unseen: &'static str,
 }
 
 impl RecipeStep {
-    /// What the table calls it.
+    /// The name in the table.
     fn word(self) -> String {
         let word = match self {
             Self::ClaudeShell => "CLAUDE_CODE_SHELL",
@@ -69,24 +67,24 @@ impl RecipeStep {
     }
 }
 
-/// How the table names these steps.
+/// The names of these steps in the table.
 fn words(steps: &[RecipeStep]) -> String {
     let words: Vec<String> = steps.iter().map(|step| step.word()).filter(|word| !word.is_empty()).collect();
     words.join(", ")
 }
 
 impl Recipe {
-    /// Whether the agent's commands can reach the host at all.
+    /// Returns true if the agent's commands can reach the host at all.
     pub(super) fn works(&self) -> bool {
         !self.steps.is_empty()
     }
 
-    /// Whether the preload is loaded into the agent, where it can be.
+    /// Returns true if the preload is loaded into the agent, where it can be.
     pub(super) fn has_preload(&self) -> bool {
         self.steps.contains(&RecipeStep::Preload)
     }
 
-    /// What is done where the preload can be loaded, or cannot.
+    /// The steps if the preload can be loaded, or cannot.
     pub(super) fn steps_for(&self, is_loaded: bool) -> Vec<RecipeStep> {
         let mut steps = Vec::new();
         for step in self.steps {
@@ -100,13 +98,13 @@ impl Recipe {
         steps
     }
 
-    /// Whether the same commands come where the preload cannot be loaded.
+    /// Returns true if the same commands come without the preload.
     pub(super) fn is_whole_without_preload(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, RecipeStep::Instead(steps) if *steps != VARIABLES))
     }
 }
 
-/// Whatever cannot harm an agent that no library can be loaded into.
+/// The variables that cannot harm an agent into which no library can be loaded.
 const VARIABLES: &[RecipeStep] = &[
     RecipeStep::ClaudeShell,
     RecipeStep::Shell,
@@ -116,17 +114,17 @@ const VARIABLES: &[RecipeStep] = &[
     RecipeStep::Level,
     RecipeStep::OpencodeShell,
 ];
-/// What the table calls them.
+/// The name of these variables in the table.
 const ALL_VARIABLES: &str = "the variables of all others but PYTHONPATH";
 /// For an agent whose shells the preload sees.
 const PRELOADED: &[RecipeStep] = &[RecipeStep::Preload, RecipeStep::Instead(VARIABLES), RecipeStep::Name];
-/// The same for one that takes its shell from `SHELL`, which other programs would see too.
+/// As [`PRELOADED`], for an agent that takes its shell from `SHELL`, which other programs would see too.
 const PRELOAD_OR_SHELL: &[RecipeStep] =
     &[RecipeStep::Preload, RecipeStep::Instead(&[RecipeStep::Shell]), RecipeStep::Name];
-/// What it does not see of these.
+/// The commands of these agents that the preload does not see.
 const NOT_PRELOADED: &str = "programs that it starts without a shell";
 
-/// The agents that rexec knows.
+/// The known agents.
 pub(super) const RECIPES: [Recipe; 18] = [
     Recipe {
         agent: "Claude Code",
@@ -139,9 +137,9 @@ pub(super) const RECIPES: [Recipe; 18] = [
     Recipe {
         agent: "Codex",
         programs: &["codex"],
-        // Its sandbox refuses bash the question whether its input is a socket.
+        // Its sandbox refuses bash's question whether the input is a socket.
         steps: &[RecipeStep::BashEnv, RecipeStep::ZshFolder, RecipeStep::Level],
-        // Its terminal interface would hand commands to a daemon, which may have been started without rexec.
+        // Its terminal interface would hand commands to a daemon that may have been started without rexec.
         options: &["-c", "features.daemon_auto_start=false"],
         seen: "every command, terminals and hooks too",
         unseen: "all if the account's shell is sh",
@@ -269,7 +267,7 @@ pub(super) const RECIPES: [Recipe; 18] = [
     Recipe {
         agent: "OpenHands",
         programs: &["openhands"],
-        // tmux starts by SHELL what it is told to start, and is no program of the agent's own.
+        // tmux starts its commands by SHELL, and is no program of the agent's own.
         steps: &[RecipeStep::Shell, RecipeStep::Name],
         options: &[],
         seen: "its shell in tmux, as one run on a terminal: all output",
@@ -277,7 +275,7 @@ pub(super) const RECIPES: [Recipe; 18] = [
     },
 ];
 
-/// For a program that is not among them.
+/// For an unknown program.
 pub(super) const ANY: Recipe = Recipe {
     agent: "any other",
     programs: &["PROGRAM"],
@@ -287,7 +285,7 @@ pub(super) const ANY: Recipe = Recipe {
     unseen: "shells on a terminal; programs it starts without a shell",
 };
 
-/// For one of them that no library can be loaded into. It may only start the agent, so it has no name.
+/// For an unknown program into which no library can be loaded. It may only start the agent, so it has no name.
 pub(super) const UNKNOWN: Recipe = Recipe {
     agent: "any, no preload",
     programs: &["PROGRAM"],
@@ -297,7 +295,6 @@ pub(super) const UNKNOWN: Recipe = Recipe {
     unseen: "/bin/sh; programs that it starts without a shell",
 };
 
-/// The recipe for a program's file name.
 pub(super) fn named(file: &[u8]) -> Option<&'static Recipe> {
     RECIPES.iter().find(|recipe| recipe.programs.iter().any(|program| program.as_bytes() == file))
 }
@@ -323,7 +320,7 @@ pub(super) const PROGRAMS: [&str; 17] = [
     "openhands",
 ];
 
-/// All recipes as a table: what `rexec run --list` prints.
+/// All recipes as a table, for `rexec run --list`.
 pub(super) fn table() -> String {
     use std::fmt::Write;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What `rexec show` says of a command that runs: what the host knows of it, and what it has written so far.
+//! The part of `rexec show` about a running command: the host's facts, and the output until now.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -11,12 +11,12 @@ use crate::journal::record::StartRecord;
 use crate::text::count;
 use crate::text::escape::escape_line;
 
-/// Lines of output that are shown, the last ones.
+/// The number of last lines of output that are shown.
 const LINES_SHOWN: usize = 40;
 /// Columns of a prompt.
 const PROMPT_COLUMNS: usize = 120;
 
-/// What it does, since when, and what a person can do about it.
+/// Its state, the time since then, and a person's possible actions.
 pub(super) fn state(run: &FoundRun) -> String {
     let seq = run.start.seq;
     let Some(listed) = listed(run) else { return format!("runs · watch it: rexec tail -f {seq}") };
@@ -35,13 +35,13 @@ pub(super) fn state(run: &FoundRun) -> String {
     format!("{said} · rexec tail -f {seq} · rexec kill {seq}")
 }
 
-/// The host's view of the run. A host on another socket, and one that does not answer, know nothing of it.
+/// The host's view of the run. A host on another socket, or one that does not answer, has none.
 fn listed(run: &FoundRun) -> Option<Listed> {
     let runs = chosen::runs(&socket_path().ok()?).ok()?;
     runs.into_iter().find(|listed| listed.seq == run.start.seq && run.start.command.starts_with(&listed.command))
 }
 
-/// Its banner, the last lines of what it has written, and that it goes on.
+/// Writes its banner, its last lines of output, and the note that it goes on.
 pub(super) fn write(run: &FoundRun, start: &StartRecord, out: &mut impl Write) -> io::Result<()> {
     let (mut last, mut before) = (VecDeque::new(), 0_u64);
     run.open_output()?.for_each_line(|piece| {

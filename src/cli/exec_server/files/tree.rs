@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// Copies a file, or a directory with everything in it. What is neither of these nor a link is left out.
+/// Copies a file, or a directory with its contents. Entries that are neither of these nor links are skipped.
 pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(from)?;
     if found.is_symlink() {
@@ -28,14 +28,14 @@ pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the first nearest directory above a path that exists is this one or below it.
+/// Returns true if the nearest existing directory above a path is this one or below it.
 fn is_below(path: &Path, directory: &Path) -> bool {
     let Ok(directory) = fs::canonicalize(directory) else { return false };
     let nearest = path.ancestors().find_map(|above| fs::canonicalize(above).ok());
     nearest.is_some_and(|nearest| nearest.starts_with(&directory))
 }
 
-/// Removes a file, or a directory: with everything in it, or only an empty one.
+/// Removes a file, or a directory: with its contents, or only an empty one.
 pub(super) fn remove(path: &Path, recursive: bool) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_dir() {
         return fs::remove_file(path);

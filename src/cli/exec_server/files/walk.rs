@@ -34,7 +34,7 @@ pub(super) fn answer(given: Value) -> FileAnswer {
     let top = path_of(&path)?;
     let found = fs::metadata(&top).map_err(failed)?;
     let most = options.max_entries.min(limits::EXEC_SERVER_ENTRIES_MAX);
-    // A link to a directory above would be walked for ever.
+    // A link to a directory above would be walked forever.
     let mut seen = BTreeSet::from([(found.dev(), found.ino())]);
     let mut ahead = VecDeque::from([(top, 1)]);
     let (mut entries, mut errors, mut truncated, mut directories) = (Vec::new(), Vec::new(), false, 0);

@@ -1,4 +1,4 @@
-//! The host's side of a session: its answers, and what its runs do.
+//! The host's side of a session: its answers, and its messages about runs.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::cli::exec_server::process::{ClientProcess, Stage};
 use crate::limits;
 
 impl ExecSession {
-    /// A line of the host's. Returns how many bytes of output follow it.
+    /// Takes a line of the host. Returns the number of bytes of output that follow it.
     pub(super) fn on_host_line(&mut self, line: &[u8]) -> usize {
         let Some(line) = HostLine::read(line) else { return 0 };
         match line.method {
@@ -79,7 +79,7 @@ impl ExecSession {
         }
     }
 
-    /// Asks for what has waited, in its order.
+    /// Sends the waiting requests, in their order.
     fn ask_waiting(&mut self, name: &str) {
         let waiting = self.processes.get_mut(name).map(|process| std::mem::take(&mut process.waiting));
         for (method, ask, then) in waiting.unwrap_or_default() {
@@ -87,7 +87,7 @@ impl ExecSession {
         }
     }
 
-    /// The output of which the last line told.
+    /// Takes the output that the last line announced.
     pub(super) fn on_output(&mut self, bytes: &[u8]) {
         let Some((run, stream)) = self.output_next.take() else { return };
         if let Some(name) = self.runs.get(&run).cloned() {
@@ -108,7 +108,7 @@ impl ExecSession {
     fn on_exited(&mut self, line: &HostLine<'_>) {
         let Some(name) = line.params.run.and_then(|run| self.runs.get(&run)).cloned() else { return };
         if let Some(message) = &line.params.message {
-            // A command that could not be started is told by its shell, too.
+            // The output of a shell reports a command that could not be started, too.
             self.tell_output(&name, "stderr", message.as_bytes());
         }
         self.exit(&name, line.params.exit.unwrap_or(125));
@@ -149,7 +149,7 @@ impl ExecSession {
         }
     }
 
-    /// The host is gone, and with it every command that ran there.
+    /// Ends all processes, because the host is gone, and every command there with it.
     pub(super) fn end_all(&mut self) {
         let sentence = "rexec: the host went away in mid-run; whether the command finished is unknown\n";
         for name in std::mem::take(&mut self.runs).into_values() {
