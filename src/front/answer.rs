@@ -21,99 +21,84 @@ use crate::text::agent_name::{agent_name, is_meant};
 pub enum Answer {
     /// To a ping.
     Pong {
-        /// The host's version.
         version: String,
-        /// Its process id.
         pid: u32,
     },
-    /// Every command that runs, oldest first.
     List {
-        /// The commands.
         runs: Vec<Listed>,
     },
-    /// A person's terminal stands for a command's. Frames follow.
+    /// A person's terminal now stands for a command's. Frames follow.
     Attach {
-        /// The command's number.
         seq: u64,
         /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
         command: String,
     },
     /// An answer to a prompt was typed.
     Send {
-        /// The command's number.
         seq: u64,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// What the host is and has.
     Status(Box<HostStatus>),
     /// The host ends.
     Stop {
-        /// Its process id.
         pid: u32,
     },
     /// The console follows: its bytes, without any form, until the connection ends.
     Watch {
-        /// The host's version.
         version: String,
-        /// For one command: how long it has run, milliseconds. What it wrote until then is not shown.
+        /// For one command: its age, milliseconds. Its output until then is not shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ran_ms: Option<u64>,
-        /// For one command: what it wrote until then, if the recorder knows.
+        /// For one command: its output until then, if the recorder knows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<WrittenBefore>,
     },
     /// A signal is on its way to a command.
     Signal {
-        /// The command's number.
         seq: u64,
     },
     /// A command's processes are being stopped.
     Pause {
-        /// The command's number.
         seq: u64,
-        /// The process id of its guard.
+        /// The process id of the command's guard.
         guard: i32,
     },
     /// A command's processes are being continued.
     Resume {
-        /// The command's number.
         seq: u64,
     },
-    /// A command that a client wanted to end has ended, or has not in the time that an answer may take.
+    /// A command that a client wanted to end has ended, or its time to answer is over.
     Kill {
-        /// The command's number.
         seq: u64,
         /// Process ids that could not be killed.
         unkillable: Vec<i32>,
-        /// If the command has not ended because its grace is not over: what is left of it, milliseconds.
+        /// If the command has not ended because its grace is not over: the rest of that, milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace_left_ms: Option<u64>,
     },
 }
 
-/// What a command wrote before the console shows it: the beginning of its raw file, and the lines that follow that.
+/// A command's output before the console shows it: the beginning of its raw file, and the following lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenBefore {
-    /// How much of its raw file is the beginning, bytes. With 0, nothing of it is.
+    /// The length of that beginning, bytes; 0 for nothing of the file.
     pub file_bytes: u64,
-    /// Bytes behind it that are not kept.
+    /// Bytes after it that are not kept.
     pub left_out: u64,
-    /// What follows, in base64: whole lines.
+    /// The following whole lines, in base64.
     pub lines_b64: String,
 }
 
-/// What the host replied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The answer.
     Answer(Answer),
-    /// Why there is no answer.
+    /// The reason for a refusal.
     Refused(Notice),
 }
 
 impl Reply {
-    /// Reads a line of JSON; `None` when it is not a reply.
+    /// Reads a line of JSON; `None` if it is not a reply.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
@@ -129,35 +114,32 @@ impl Reply {
     }
 }
 
-/// What the host is and has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostStatus {
-    /// The host's version.
     pub version: String,
-    /// Its process id.
     pub pid: u32,
-    /// How long it has been up, milliseconds.
+    /// The time since its start, milliseconds.
     pub up_ms: u64,
     /// The name of its journal's session.
     pub session: String,
-    /// Commands since its start, those that run included.
+    /// Commands since its start, including running ones.
     pub commands: u64,
-    /// Ended commands of these with an exit code other than 0.
+    /// The number of these that ended with an exit code other than 0.
     pub failed: u64,
     /// Commands that run now or wait for their start.
     pub running: u64,
-    /// Commands of these that wait for a person's answer.
+    /// The number of these that wait for a person's answer.
     pub waiting: u64,
-    /// Commands of these that are paused.
+    /// The number of these that are paused.
     pub paused: u64,
     /// Ended commands that left processes running.
     pub left: u64,
-    /// The callers whose commands these are, each once.
+    /// The callers of these commands, each once.
     pub agents: Vec<String>,
-    /// The agents that have run something today, as the console names them, each once.
+    /// Today's callers, as the console names them, each once.
     pub agents_today: Vec<String>,
-    /// The agents that `rexec run` has started, as far as they are known to live.
+    /// The agents that `rexec run` has started and that are known to live.
     pub started: Vec<StartedAgent>,
     /// The command that ended last.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,29 +150,24 @@ pub struct HostStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StartedAgent {
-    /// Its process.
     pub pid: i32,
-    /// When that started, in clock ticks since boot.
+    /// The start of that process, in clock ticks since boot.
     pub start: u64,
-    /// Its name.
     pub name: String,
-    /// Whether a run of it has come.
+    /// True if a run of it has come.
     pub has_run: bool,
 }
 
-/// A command that has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LastRun {
-    /// Its number.
     pub seq: u64,
-    /// The caller's name.
     pub whoami: String,
     /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
     pub command: String,
     /// Its exit code, as the caller got it.
     pub exit: u8,
-    /// How long ago it ended, milliseconds.
+    /// The time since its end, milliseconds.
     pub ended_ms: u64,
 }
 
@@ -198,9 +175,7 @@ pub struct LastRun {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Listed {
-    /// The command's number.
     pub seq: u64,
-    /// Its state.
     pub state: RunState,
     /// The program that waits for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -208,26 +183,24 @@ pub struct Listed {
     /// The words of its prompt, without control characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// How long ago it came, milliseconds.
+    /// The time since its arrival, milliseconds.
     pub age_ms: u64,
-    /// The caller's name.
     pub whoami: String,
     /// The agent's program by its short name, if it is known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub agent: String,
-    /// Its session, as it names that itself.
+    /// The agent's own name for its session.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub session: String,
-    /// Which of the sessions of callers with this name it is, from 2; 0 for the first one.
+    /// The number among the sessions of callers with this name, from 2; 0 for the first one.
     #[serde(skip_serializing_if = "is_zero")]
     pub session_number: u32,
     /// The call of the agent's shell tool.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub call: String,
-    /// `subagent` or `hook`, if it is not the agent itself that calls.
+    /// `subagent` or `hook`, if the caller is not the agent itself.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub role: String,
-    /// The working directory.
     pub dir: String,
     /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
     pub command: String,
@@ -235,7 +208,7 @@ pub struct Listed {
     pub guard: Option<i32>,
     /// The process ids of the command, if it has no guard.
     pub orphans: Vec<i32>,
-    /// The sandbox that its shim runs it in, if this host does not run it.
+    /// The sandbox in which its shim runs it, if this host does not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
 }
@@ -247,7 +220,7 @@ impl Listed {
         agent_name(&self.whoami, self.session_number, &self.role)
     }
 
-    /// Whether a person who names an agent means the caller of this command.
+    /// Returns true if a person who names an agent means the caller of this command.
     #[must_use]
     pub fn is_of(&self, agent: &str) -> bool {
         is_meant(agent, &self.whoami, self.session_number, &self.role)
@@ -259,11 +232,9 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The state of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// It waits for its start.
     Queued,
     /// Its shell runs.
     Running,
@@ -282,7 +253,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// The word for the state, as `rexec ps` shows it.
+    /// The word for the state in `rexec ps`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

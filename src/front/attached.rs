@@ -1,4 +1,4 @@
-//! The language of `rexec attach`, once the host has taken it in: a person's keys and sizes in, a command's output and
+//! The language of `rexec attach`, once the host has accepted it: a person's keys and sizes in, a command's output and
 //! exit out, in the frames of `rexec_sh::protocol::wire`.
 //!
 //! Output is not filtered: the person's terminal stands for the command's, so that full-screen programs work.
@@ -12,7 +12,6 @@ use crate::core::entry::{Entry, Outcome};
 use crate::core::log::Item;
 use crate::text::count;
 
-/// One connection of `rexec attach`.
 #[derive(Debug, Default)]
 pub struct Attached;
 
@@ -20,7 +19,8 @@ impl Attached {
     /// Takes whole frames off the front of `inbox`; returns the next event, if there is one.
     ///
     /// # Errors
-    /// A frame that is not of this language.
+    ///
+    /// A frame is not of this language.
     pub fn take(&mut self, inbox: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         loop {
             let not_valid =

@@ -1,11 +1,10 @@
-//! A bound on the memory that many holders take together, in bytes. Each holder also has a reserve of its own.
+//! A limit on the memory of many holders together, in bytes. Each holder also has a reserve of its own.
 //!
-//! Invariant: a share that is dropped returns what it held.
+//! Invariant: a dropped share returns its bytes.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The memory of all holders.
 #[derive(Debug, Clone)]
 pub struct Budget {
     used: Rc<Cell<usize>>,
@@ -13,7 +12,7 @@ pub struct Budget {
     reserve: usize,
 }
 
-/// What one holder has of it.
+/// The part of one holder.
 #[derive(Debug)]
 pub struct Share {
     budget: Budget,
@@ -33,7 +32,7 @@ impl Budget {
         Share { budget: self.clone(), bytes: 0 }
     }
 
-    /// A share that holds this many bytes; `None` when they are not left.
+    /// A share that holds this many bytes; `None` if fewer are left.
     #[must_use]
     pub fn take(&self, bytes: usize) -> Option<Share> {
         let mut share = self.share();
@@ -45,14 +44,14 @@ impl Budget {
 }
 
 impl Share {
-    /// How many bytes the share may hold, including those that it holds.
+    /// The most bytes that the share may hold, including its present ones.
     #[must_use]
     pub fn room(&self) -> usize {
         let left = self.budget.most.saturating_sub(self.budget.used.get());
         self.budget.reserve + self.beyond(self.bytes) + left
     }
 
-    /// Changes how many bytes the share holds. That is its [`Share::room`] or less.
+    /// Sets the number of bytes that the share holds, at most [`Share::room`].
     pub fn hold(&mut self, bytes: usize) {
         let used = self.budget.used.get() - self.beyond(self.bytes);
         self.budget.used.set(used + self.beyond(bytes));

@@ -1,4 +1,4 @@
-//! The agent that calls, as its environment tells.
+//! Finds the agent that calls, by its environment.
 
 mod marks;
 
@@ -10,9 +10,9 @@ use crate::text::agent_name::UNNAMED;
 use crate::text::name::name_of;
 use crate::text::unwrap::Agent;
 
-/// The caller's name for banner and journal. `given` is its name for itself, or empty; `run` is what `rexec run` says,
-/// and `known` the agent that this or its variables name.
-/// Invisible characters and those with a meaning in a banner are replaced, and it is cut to [`limits::WHOAMI_COLUMNS`].
+/// The caller's name for banner and journal. `given` is its name for itself, or empty; `run` comes from `rexec run`,
+/// and `known` is the agent that this or its variables name. Invisible characters and those with a meaning in a banner
+/// are replaced, and the name is cut to [`limits::WHOAMI_COLUMNS`].
 pub fn name(given: &[u8], run: &[u8], known: Option<&str>) -> String {
     let cut = |name: &[u8]| name_of(&String::from_utf8_lossy(name), limits::WHOAMI_COLUMNS);
     let (given, started) = (cut(given), cut(started(run)));
@@ -24,7 +24,8 @@ pub fn name(given: &[u8], run: &[u8], known: Option<&str>) -> String {
     }
 }
 
-/// The agent whose wrapper the caller's command may be in, by what `rexec run` says or the caller's variables. The caller's name for itself does not count as a proof.
+/// The agent whose wrapper the caller's command may be in, by `rexec run` or the caller's variables. The caller's name
+/// for itself is no proof.
 pub fn agent(known: Option<&str>) -> Option<Agent> {
     match known? {
         "Claude Code" => Some(Agent::Claude),
@@ -37,13 +38,13 @@ pub fn agent(known: Option<&str>) -> Option<Agent> {
     }
 }
 
-/// Whether Claude Code's own program reads the output, and no model.
+/// Returns true if Claude Code's own program reads the output, and no model.
 pub fn is_harness<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
     env.any(|entry| entry.starts_with(b"AI_AGENT=claude-code") && entry.ends_with(b"_harness"))
 }
 
-/// Whether the caller kills what is left of its shell's process group as soon as it has the result, as Codex does after
-/// every command. The group that it kills is the shim's, so the host has to kill the command's.
+/// Returns true if the caller kills the rest of its shell's process group as soon as it has the result, as Codex does
+/// after every command. The caller kills the shim's group, so the host must kill the command's.
 pub fn kills_group<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
     env.any(|entry| entry.starts_with(b"CODEX_THREAD_ID=") || entry.starts_with(b"CODEX_CI="))
 }

@@ -1,4 +1,4 @@
-//! A command as the host handles it: the caller's RUN frame, and what the host reads out of it.
+//! A command for the host: the caller's RUN frame, and the facts that the host reads from it.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -17,78 +17,75 @@ use crate::limits;
 use crate::text::redact::{Redactor, split_entry};
 use crate::text::unwrap;
 
-/// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// The RUN frame. The guard gets it unchanged.
     pub frame: Vec<u8>,
-    /// What the caller's descriptors are.
+    /// The kinds of the caller's descriptors.
     pub stdio: Stdio,
-    /// Which of its descriptors are the run's terminal; `None`: the host's choice holds.
+    /// The descriptors that are the run's terminal; `None`: the host's choice holds.
     pub tty: Option<Tty>,
-    /// Whether runtimes are asked not to buffer output on pipes; `None`: the host's choice holds.
+    /// True if runtimes are asked not to buffer output on pipes; `None`: the host's choice holds.
     pub live: Option<bool>,
-    /// How much of the output its caller gets; `None`: the host's choice holds.
+    /// The amount of output for its caller; `None`: the host's choice holds.
     pub budget: Option<OutputBudget>,
-    /// Whether its caller is an agent that is known by its own variables.
+    /// True if its caller is an agent known by its own variables.
     pub is_agents: bool,
-    /// Whether nothing is added to the environment that its caller gave.
+    /// True if nothing is added to the environment that its caller gave.
     pub is_bare: bool,
-    /// Whether it finds its caller's name in `REXEC_WHOAMI`, as the commands of plain clients do.
+    /// True if it finds its caller's name in `REXEC_WHOAMI`, as the commands of plain clients do.
     pub knows_caller: bool,
     /// Its place in a trace, if it has one of its own.
     pub trace: Option<TraceContext>,
     /// The number of descriptors that come with the frame.
     pub descriptors: usize,
-    /// What the caller wants done to the output; `None`: the host's choice holds.
+    /// The filter that the caller wants for the output; `None`: the host's choice holds.
     pub sanitize: Option<Sanitize>,
-    /// The caller's window in rows and columns, if it has one; at most what a screen may have here.
+    /// The caller's window in rows and columns, if it has one, within the limits of a screen here.
     pub window: Option<(u16, u16)>,
-    /// The size of the caller's terminal in rows and columns, as that reports it: 0×0, or larger than any screen here.
+    /// The size of the caller's terminal in rows and columns, as reported: it may be 0×0, or larger than any screen
+    /// here.
     pub true_window: Option<(u16, u16)>,
-    /// The caller's name.
     pub whoami: String,
-    /// What else is known of the caller.
+    /// Further facts about the caller.
     pub caller: CallerMarks,
-    /// Whether nothing names the caller, so that its name is one for lack of a better one.
+    /// True if the caller gave no name; its name is then a fallback.
     pub is_unnamed: bool,
-    /// The shell's path.
     pub shell: String,
-    /// The arguments.
     pub exec: Vec<Vec<u8>>,
     /// The command's text without the agent's wrapper.
     pub text: Vec<u8>,
-    /// Whether the text lacks a wrapper.
+    /// True if the text lacks a wrapper.
     pub is_unwrapped: bool,
-    /// Whether that wrapper is the one of the agent's own sandbox.
+    /// True if that wrapper is the one of the agent's own sandbox.
     pub is_in_agents_sandbox: bool,
-    /// How many directories above the working directory the top of its git project is.
+    /// The number of directories from the working directory up to the top of its git project.
     pub depth: Option<u8>,
     /// The project session that its caller names.
     pub project: Option<ProjectId>,
     /// The working directory, if the caller named it. A shim sends a descriptor instead.
     pub dir: Option<String>,
-    /// Variables that its caller named one by one. Never those of a shim's environment.
+    /// Variables that its caller named one by one; never those of a shim's environment.
     pub envs: BTreeMap<String, String>,
-    /// Whether this is an agent's look at the shell, known to its last byte.
+    /// True if this is an agent's look at the shell, known to its last byte.
     pub is_probe: bool,
-    /// Whether its output is for the agent's own program and not for a model. Then it passes unchanged.
+    /// True if its output is for the agent's own program and not for a model. Then it passes unchanged.
     pub is_for_program: bool,
-    /// What it is for, in its caller's words. May be empty.
+    /// Its purpose, in its caller's words. May be empty.
     pub why: String,
-    /// The name of the service that it is. May be empty.
+    /// The name of its service. May be empty.
     pub name: String,
-    /// Whether `shell` is the program that is run, looked for as execvp(3) does it, and no shell.
+    /// True if `shell` is the program to run, searched as by execvp(3), and no shell.
     pub is_words: bool,
-    /// How long its caller lets it run.
+    /// The time limit that its caller set.
     pub timeout: Option<Duration>,
-    /// Whether the caller kills what is left of the shell's process group once it has the result.
+    /// True if the caller kills the rest of the shell's process group once it has the result.
     pub kills_group: bool,
 }
 
 impl Command {
-    /// How much of each stream its caller gets, bytes; `None` means all. `hosts_choice` is for agents that are known and
-    /// choose nothing. A file of another caller's may be for a program.
+    /// The bytes of each stream that its caller gets; `None` means all. `hosts_choice` is for known agents that choose
+    /// nothing. Another caller's file may be for a program.
     #[must_use]
     pub fn output_budget(&self, hosts_choice: usize) -> Option<usize> {
         let bytes = match self.budget {
@@ -100,7 +97,6 @@ impl Command {
         (bytes > 0).then_some(bytes)
     }
 
-    /// The command of a RUN frame.
     #[must_use]
     pub fn of(run: &RunRequest<'_>, frame: &[u8]) -> Self {
         let env = || run.env.iter().map(CStr::to_bytes);
@@ -181,7 +177,7 @@ impl Command {
     }
 }
 
-/// The variables that a caller named one by one: all that came, except rexec's own mark.
+/// The variables that a caller named one by one: all in the frame, except rexec's own mark.
 fn given(run: &RunRequest<'_>) -> BTreeMap<String, String> {
     if !matches!(run.attributes.extras.direct, Some(Direct::Host | Direct::Bare)) {
         return BTreeMap::new();

@@ -1,4 +1,4 @@
-//! How a run ended, as clients in JSON are told.
+//! The end of a run, for clients in JSON.
 
 use std::time::Duration;
 
@@ -9,18 +9,17 @@ use serde::Serialize;
 
 use crate::core::entry::{Outcome, Reason};
 
-/// How a run ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct HowEnded {
-    /// The exit code, as a shell has it.
+    /// The exit code, as in a shell.
     pub exit: u8,
-    /// The signal that it died of.
+    /// The signal that killed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<u8>,
-    /// The word for what went wrong beside the command itself.
+    /// The word for a failure outside the command itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
-    /// What went wrong in a sentence, and what helps.
+    /// A sentence on the failure, and a hint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// From its start to the end of its shell, milliseconds.
@@ -28,7 +27,7 @@ pub struct HowEnded {
 }
 
 impl HowEnded {
-    /// The end of a run whose shell has ended; `stopped` is why it was asked to.
+    /// The end of a run whose shell has ended; `stopped` is the reason why the host stopped it.
     #[must_use]
     pub fn exited(exit: Exit, stopped: Option<Reason>, took: Duration) -> Self {
         let signal = match exit {
@@ -40,7 +39,6 @@ impl HowEnded {
         Self { exit: code, signal, error: stopped.map(Reason::word), message: None, duration_ms }
     }
 
-    /// The end of a run.
     #[must_use]
     pub fn of(outcome: &Outcome, took: Duration) -> Self {
         let without_exit = |exit, error| Self { exit, error: Some(error), ..Self::default() };

@@ -1,6 +1,6 @@
-//! What `rexec init` has changed, as a file beside its links tells `rexec uninit`: one object of JSON.
+//! The record of the changes of `rexec init`, a file beside its links for `rexec uninit`: one object of JSON.
 //!
-//! It holds what was added, and the values that were replaced; nothing else of the user's files.
+//! It holds the additions and the replaced values, and nothing else of the user's files.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct ChangedFile {
     pub agent: String,
     pub path: String,
     pub format: SettingsFormat,
-    /// The file was made.
+    /// The file did not exist before.
     pub is_new: bool,
     /// The directories that were made for it, the innermost one first.
     pub directories: Vec<String>,
@@ -46,10 +46,9 @@ impl InitRecord {
         serde_json::from_str(text).ok().filter(|record: &Self| record.v == VERSION)
     }
 
-    /// The file's text.
     #[must_use]
     pub fn text(&self) -> String {
-        // A value of these types has no key that is not text.
+        // Values of these types have no key that is not text.
         serde_json::to_string_pretty(self).expect("the record can be written as JSON") + "\n"
     }
 }

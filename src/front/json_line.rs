@@ -1,4 +1,4 @@
-//! A value as one line of JSON, as the socket and `--json` have it.
+//! A value as one line of JSON, for the socket and for `--json`.
 
 use serde::Serialize;
 

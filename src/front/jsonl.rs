@@ -31,25 +31,23 @@ pub use request::{
 };
 use response::Gathered;
 
-/// One JSONL connection.
 #[derive(Debug)]
 pub struct Jsonl {
     output: Gathered,
-    /// A line has come.
     has_begun: bool,
-    /// The client has asked whether the host is there.
+    /// The client has asked for the host's presence.
     has_pinged: bool,
     has_asked: bool,
     is_over: bool,
     /// The client broke the rules, or cannot be served.
     has_failed: bool,
     outputs: Budget,
-    /// What masks secrets in the output, if the host does that.
+    /// Masks secrets in the output, if the host does that.
     mask: Option<Box<StreamRedactor>>,
 }
 
 impl Jsonl {
-    /// A new connection. What it holds of its command's output counts against `outputs`.
+    /// A new connection. Its buffered output counts against `outputs`.
     #[must_use]
     pub fn new(outputs: &Budget) -> Self {
         Self {
@@ -69,37 +67,37 @@ impl Jsonl {
         self.mask = Some(Box::new(StreamRedactor::new(secrets)));
     }
 
-    /// Whether a line has come.
+    /// Returns true if a line has come.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Whether the client has asked whether the host is there, as one that keeps its connection does.
+    /// Returns true if the client has asked for the host's presence, as one that keeps its connection does.
     #[must_use]
     pub fn has_pinged(&self) -> bool {
         self.has_pinged
     }
 
-    /// Whether the client has asked for a command, or for the end of one.
+    /// Returns true if the client has asked for a command, or for the end of one.
     #[must_use]
     pub fn has_asked(&self) -> bool {
         self.has_asked
     }
 
-    /// Whether the answer is written.
+    /// Returns true if the answer is written.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether the answer is written, and the client may make another request when it has taken that.
+    /// Returns true if the answer is written, and the client may make another request once it has taken that.
     #[must_use]
     pub fn may_go_on(&self) -> bool {
         self.is_over && !self.has_failed
     }
 
-    /// Makes ready for another request. Returns `false` when the connection carries no other.
+    /// Prepares for another request. Returns `false` if the connection carries no other.
     pub fn go_on(&mut self) -> bool {
         let goes_on = self.may_go_on();
         if goes_on {
@@ -142,7 +140,7 @@ impl Jsonl {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 put_line(&Answer::Pong { version, pid: std::process::id() }, out);
                 self.has_pinged = true;
-                // In the middle of a request, it is no request of its own.
+                // In the middle of a request, this is no request of its own.
                 self.is_over |= !self.has_asked;
                 Ok(None)
             }
@@ -215,7 +213,7 @@ impl Jsonl {
         }
     }
 
-    /// Takes the first bytes of the command's output; returns how many.
+    /// Takes the first bytes of the command's output; returns their number.
     pub fn output(&mut self, stream: Stream, bytes: &[u8]) -> usize {
         let Some(mask) = &mut self.mask else { return self.output.push(bytes) };
         let piece = &bytes[..bytes.len().min(limits::FILTERED_PIECE_BYTES)];
@@ -225,8 +223,8 @@ impl Jsonl {
         piece.len()
     }
 
-    /// Writes the line in front of a console's bytes. `ran` is how long its only command has run, and `before` what that
-    /// wrote.
+    /// Writes the line before a console's bytes. `ran` is the age of its only command, and `before` the earlier output
+    /// of that.
     pub fn begin_console(&mut self, ran: Option<Duration>, before: Option<WrittenBefore>, out: &mut Vec<u8>) {
         let ran_ms = ran.map(|ran| u64::try_from(ran.as_millis()).unwrap_or(u64::MAX));
         put_line(&Answer::Watch { version: env!("CARGO_PKG_VERSION").to_owned(), ran_ms, before }, out);

@@ -1,18 +1,17 @@
 //! Keys by name, for `rexec send` and for `write` of `rexec mcp`.
 
-/// The names, for a caller that gave another one.
+/// The names, for a caller that gave an unknown one.
 pub const NAMES: &str = "ctrl-c and the like, enter, tab, space, escape, backspace, up, down, left, right, home, end, page-up, page-down, delete";
 
-/// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// What a terminal sends for it.
+    /// The bytes that a terminal sends for it.
     pub text: &'static str,
-    /// What stands for it where there is no terminal.
+    /// Its effect without a terminal.
     pub instead: Instead,
 }
 
-/// What a key does for a run without a terminal.
+/// The effect of a key on a run without a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instead {
     /// Its bytes are written.

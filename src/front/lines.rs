@@ -1,27 +1,26 @@
-//! Bytes that arrive, cut into lines of bounded length, without a copy of them.
+//! Cuts arriving bytes into lines of bounded length, without copying them.
 
 use memchr::memchr;
 
-/// What came before a newline.
+/// The bytes before a newline.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ArrivedLine<'a> {
-    /// A line, without its newline.
     Whole(&'a [u8]),
-    /// A line that is longer than it may be. It was not kept.
+    /// A line that is too long. It was not kept.
     TooLong,
 }
 
-/// The room that there is for bytes at least, bytes.
+/// The least room for new bytes.
 const ROOM_BYTES: usize = 256 << 10;
 
 /// Lines that arrive in pieces.
 #[derive(Debug)]
 pub struct Lines {
-    /// What has arrived is between `start` and `end`. The rest is room.
+    /// The arrived bytes are between `start` and `end`. The rest is room.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// What is before this has no newline behind `start`.
+    /// There is no newline between `start` and this place.
     searched: usize,
     most: usize,
     /// The rest of a line that is too long comes.
@@ -35,7 +34,7 @@ impl Lines {
         Self { bytes: Vec::new(), start: 0, end: 0, searched: 0, most, is_skipping: false }
     }
 
-    /// Room for what arrives next; [`Lines::arrived`] says how much that was.
+    /// Room for the next bytes; report their number to [`Lines::arrived`].
     pub fn room(&mut self) -> &mut [u8] {
         let is_large = self.bytes.len() > 4 * ROOM_BYTES && self.end - self.start < ROOM_BYTES;
         if self.start > 0 && (is_large || self.bytes.len() - self.end < ROOM_BYTES) {
@@ -43,7 +42,7 @@ impl Lines {
             (self.end, self.searched, self.start) = (self.end - self.start, self.searched - self.start, 0);
         }
         if is_large {
-            // A long line's memory is not kept for short ones.
+            // The memory of a long line is not kept for short ones.
             self.bytes.truncate(self.end + ROOM_BYTES);
             self.bytes.shrink_to_fit();
         } else if self.bytes.is_empty() {
@@ -54,12 +53,12 @@ impl Lines {
         &mut self.bytes[self.end..]
     }
 
-    /// This many bytes are in the room now.
+    /// Marks this many bytes of the room as arrived.
     pub fn arrived(&mut self, length: usize) {
         self.end += length;
     }
 
-    /// Takes the next line. An empty one is left out.
+    /// Takes the next line. Empty ones are skipped.
     pub fn take(&mut self) -> Option<ArrivedLine<'_>> {
         loop {
             let Some(found) = memchr(b'\n', &self.bytes[self.searched..self.end]) else {
@@ -80,7 +79,7 @@ impl Lines {
         }
     }
 
-    /// Takes this many bytes that follow a line; `None` until all of them have come.
+    /// Takes this many bytes after a line; `None` until all of them have come.
     pub fn take_bytes(&mut self, length: usize) -> Option<&[u8]> {
         let (start, end) = (self.start, self.start.checked_add(length).filter(|&end| end <= self.end)?);
         (self.start, self.searched) = (end, end);

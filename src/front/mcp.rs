@@ -1,11 +1,11 @@
 //! The Model Context Protocol: the tool calls of an agent become requests to the host. [`McpServer`] is the side that the
-//! agent sees; it is told what came from the agent and from the host, and what time it is, and makes the bytes for both.
+//! agent sees; it takes the lines of the agent and of the host, and the time, and makes the bytes for both.
 //!
 //! Invariants: a request gets one answer, and none once the client has cancelled it; a tool call has its result within
-//! [`limits::MCP_CALL`], whatever the host does; what a client or a host sends cannot make this grow without bound,
-//! because its owner reads on only while little waits in [`McpServer::to_client`] and [`McpServer::to_host`].
+//! [`limits::MCP_CALL`], whatever the host does; no client or host can make this grow without bound, because its
+//! owner reads on only while little waits in [`McpServer::to_client`] and [`McpServer::to_host`].
 //!
-//! `message` reads what the client sends, `revision` knows the revisions of the protocol, `tools` and `arguments` the
+//! `message` reads the client's lines, `revision` knows the revisions of the protocol, `tools` and `arguments` the
 //! tools, `call` has the calls that wait, and `host_side` asks the host and takes its answers.
 
 mod arguments;
@@ -33,14 +33,14 @@ use host_side::HostSide;
 use message::{ClientMessage, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, ProtocolError};
 use revision::Era;
 
-/// What the commands of this server are called, and where they run.
+/// The name of this server's commands, and their place.
 #[derive(Debug, Clone)]
 pub struct McpIdentity {
-    /// The caller's name; without it, the name that the client says of itself.
+    /// The caller's name; without it, the client's own name for itself.
     pub whoami: Option<String>,
-    /// What tells this agent's session from its others.
+    /// Tells this agent's session from its others.
     pub session: String,
-    /// The directory of commands that name none, absolute.
+    /// The default directory of commands, absolute.
     pub dir: String,
 }
 
@@ -56,12 +56,12 @@ pub struct McpServer {
     calls: BTreeMap<u64, PendingCall>,
     last_call: u64,
     runs: BTreeMap<u64, KnownRun>,
-    /// Runs of an earlier host, whose numbers may mean other runs now.
+    /// Runs of an earlier host; their numbers may mean other runs now.
     former_runs: BTreeSet<u64>,
     to_client: Vec<u8>,
 }
 
-/// Names that clients say of themselves begin so, and what the agents are called elsewhere.
+/// Beginnings of clients' own names, and the agents' names elsewhere.
 const AGENTS: [(&str, &str); 10] = [
     ("claude-code", "Claude Code"),
     ("codex", "Codex"),
@@ -76,7 +76,6 @@ const AGENTS: [(&str, &str); 10] = [
 ];
 
 impl McpServer {
-    /// A server that has heard nothing yet.
     #[must_use]
     pub fn new(identity: McpIdentity) -> Self {
         Self {
@@ -92,29 +91,30 @@ impl McpServer {
         }
     }
 
-    /// What waits to be sent to the client. The caller takes what it has sent off the front.
+    /// The bytes for the client. The caller removes the sent ones from the front.
     pub fn to_client(&mut self) -> &mut Vec<u8> {
         &mut self.to_client
     }
 
-    /// What waits to be sent to the host, likewise.
+    /// The bytes for the host, likewise.
     pub fn to_host(&mut self) -> &mut Vec<u8> {
         self.host.out()
     }
 
-    /// When [`McpServer::tick`] has something to do, if nothing comes before.
+    /// The time of the next call of [`McpServer::tick`], if nothing comes before.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.calls.values().map(PendingCall::deadline).min()
     }
 
-    /// Whether calls wait for their results.
+    /// Returns true if calls wait for their results.
     #[must_use]
     pub fn owes_answers(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// The client asks for nothing more, and does not wait longer: the calls get the result that they have none.
+    /// Ends all calls with the result that they have none, because the client asks for nothing more and does not wait
+    /// longer.
     pub fn client_is_gone(&mut self) {
         let problem = "standard input was closed before the call had a result; what it runs is ended";
         let text = wording::problem(problem, "keep standard input open until the results have come");
@@ -123,7 +123,7 @@ impl McpServer {
         }
     }
 
-    /// A line has come from the client.
+    /// Takes a line of the client.
     pub fn client_line(&mut self, line: &[u8], now: Instant) {
         if line.trim_ascii().is_empty() {
             return;
@@ -143,7 +143,7 @@ impl McpServer {
         }
     }
 
-    /// The client has sent a line that is longer than [`limits::MCP_LINE_BYTES_MAX`], which was not kept.
+    /// Reports that a line of the client is longer than [`limits::MCP_LINE_BYTES_MAX`], and was not kept.
     pub fn client_line_too_long(&mut self) {
         let what = format!("a line has over {} bytes", limits::MCP_LINE_BYTES_MAX);
         self.refuse(&Value::Null, ProtocolError::new(INVALID_REQUEST, what));
@@ -243,7 +243,7 @@ impl McpServer {
         Ok(())
     }
 
-    /// The name under which a request's command is shown.
+    /// The caller's name for a request's command.
     fn whoami(&self, params: &Map<String, Value>) -> String {
         let named = || revision::client_of(params).map(called).unwrap_or_else(|| self.client.clone());
         match self.identity.whoami.clone().unwrap_or_else(named) {
@@ -252,11 +252,11 @@ impl McpServer {
         }
     }
 
-    /// The client wants no answer any more. What it has started ends.
+    /// Cancels a request: it gets no answer, and its command ends.
     fn cancel(&mut self, id: &Value) {
         let cancelled: Vec<u64> = self.calls.iter().filter(|(_, call)| call.id == *id).map(|(key, _)| *key).collect();
         for key in cancelled {
-            // A run that has no number yet is ended when the host says its number.
+            // A run without a number yet is ended once the host gives its number.
             if let Some(PendingCall { work: Work::Follow { run, .. }, .. }) = self.calls.remove(&key) {
                 self.unfollow(run);
                 self.host.end(run);
@@ -264,7 +264,7 @@ impl McpServer {
         }
     }
 
-    /// Does what the time demands.
+    /// Does the work that is due.
     pub fn tick(&mut self, now: Instant) {
         let due: Vec<u64> = self.calls.iter().filter(|(_, call)| call.deadline() <= now).map(|(key, _)| *key).collect();
         for key in due {
@@ -304,7 +304,7 @@ impl McpServer {
     }
 }
 
-/// The name of a client, as agents are called elsewhere.
+/// A client's name, as agents are called elsewhere.
 fn called(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     match AGENTS.iter().find(|(known, _)| lower.starts_with(known)) {

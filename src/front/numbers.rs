@@ -1,12 +1,12 @@
-//! Numbers in JSON, which has one type of them: what a client writes as `1.0` may be an integer, and digits beyond 64 bits
-//! are lost here.
+//! Numbers in JSON, which has one type of them: a client's `1.0` may be an integer, and digits beyond 64 bits are lost
+//! here.
 
 use serde_json::{Number, Value};
 
 /// Up to here, a number with a point holds every integer.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Whether a number is so large that its digits are lost. A client would not find again what it calls so.
+/// Returns true if a number is so large that its digits are lost. A client would not recognize such an id.
 #[must_use]
 pub fn is_inexact(number: &Number) -> bool {
     number.is_f64() && number.as_f64().is_none_or(|number| number.abs() > EXACT_MAX)

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// These settings with this shell. No text stands for no settings. `None` when the text is not an object.
+/// These settings with this shell. An empty text means no settings. `None` if the text is not an object.
 #[must_use]
 pub fn with_shell(settings: &str, shell: &str) -> Option<String> {
     let mut object: Map<String, Value> = match settings.trim() {

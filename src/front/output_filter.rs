@@ -1,5 +1,5 @@
-//! The filter of a command's output on its way to the caller: it masks secrets, then deletes escape sequences and redraws,
-//! then trims the output to the caller's budget, each as it was chosen.
+//! The filter of a command's output on its way to the caller: it masks secrets, then deletes escape sequences and
+//! redraws, then trims the output to the caller's budget; each step is optional.
 
 use std::time::Instant;
 
@@ -11,16 +11,15 @@ use crate::limits;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::{Mode, Sanitizer};
 
-/// What a caller got of its command's output.
+/// The caller's part of its command's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReceivedOutput {
-    /// Bytes of both streams, behind all filters.
+    /// Bytes of both streams, after all filters.
     pub bytes: u64,
-    /// Secrets that were masked for it.
+    /// The number of masked secrets.
     pub hidden: u64,
 }
 
-/// The filter of one stream.
 #[derive(Debug, Default)]
 pub struct OutputFilter {
     redactor: Option<Redactor>,
@@ -39,8 +38,8 @@ impl OutputFilter {
         Self { redactor, sanitizer, ..Self::default() }
     }
 
-    /// The filters of descriptors 1 and 2: as the caller chose, else as the host's options say. `on_pipes` says that the
-    /// command's output is on pipes only, `window` how large its screen is in rows and columns.
+    /// The filters of descriptors 1 and 2: as the caller chose, else by the host's options. `on_pipes`: the command's
+    /// output is on pipes only. `window` is the size of its screen in rows and columns.
     #[must_use]
     pub fn both(
         command: &Command,
@@ -50,12 +49,12 @@ impl OutputFilter {
         secrets: Option<&Redactor>,
     ) -> [Self; 2] {
         let chosen = |is_tty: bool| match command.sanitize {
-            // What an agent reads of the shell for itself: Codex separates its parts with NUL bytes.
+            // An agent's own look at the shell: Codex separates its parts with NUL bytes.
             _ if command.is_for_program => Sanitize::Raw,
             Some(chosen) => chosen,
             // A person looks at the caller's terminal.
             None if is_tty || hosts_choice == Sanitize::Raw => Sanitize::Raw,
-            // A program that writes to a pipe means its output for a pipe: hardly anything in it has to go.
+            // A program means its output to a pipe for a pipe: hardly anything in it must go.
             None if on_pipes => Sanitize::Tidy,
             None => hosts_choice,
         };
@@ -69,7 +68,7 @@ impl OutputFilter {
             .map(|is_tty| Self::new(mode(is_tty), secrets.map(Redactor::fresh)))
     }
 
-    /// The filter with a trimmer behind it, unless the caller gets the output unchanged: then a program reads it, or a
+    /// The filter with a trimmer after it, unless the caller gets the output unchanged: then a program reads it, or a
     /// terminal shows it.
     #[must_use]
     pub fn within(self, trimmer: Trimmer) -> Self {
@@ -91,13 +90,13 @@ impl OutputFilter {
         self.clean = clean;
     }
 
-    /// Whether the bytes pass as they are.
+    /// Returns true if the bytes pass unchanged.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.redactor.is_none() && self.sanitizer.is_none()
     }
 
-    /// Takes bytes and appends what the caller gets now.
+    /// Takes bytes, and appends the caller's output that is due now.
     pub fn push(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
         self.trimmed(out, |filter, out| filter.clean(bytes, now, out));
     }
@@ -117,7 +116,7 @@ impl OutputFilter {
         }
     }
 
-    /// When [`OutputFilter::tick`] has something to release.
+    /// The time at which [`OutputFilter::tick`] has something to release.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.sanitizer.as_ref()?.deadline()
@@ -130,14 +129,14 @@ impl OutputFilter {
         });
     }
 
-    /// Appends what is held back. It is called before output of the command's other stream, which came later.
+    /// Appends the held output. Call it before output of the command's other stream, which came later.
     pub fn release(&mut self, out: &mut Vec<u8>) {
         self.trimmed(out, |filter, out| {
             filter.sanitizer.iter_mut().for_each(|sanitizer| sanitizer.release(out));
         });
     }
 
-    /// Appends everything that is held back, at the end of the stream.
+    /// Appends all held output, at the end of the stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.trimmed(out, Self::clean_rest);
         if let Some(trimmer) = &mut self.trimmer {
@@ -159,7 +158,7 @@ impl OutputFilter {
         }
     }
 
-    /// How many secrets it has masked.
+    /// The number of masked secrets.
     #[must_use]
     pub fn hidden(&self) -> u64 {
         self.redactor.as_ref().map_or(0, Redactor::count)

@@ -1,7 +1,7 @@
 //! Environment profiles: variables that a caller without a shell of its own asks for by one word.
 //!
-//! Invariants: `plain` changes nothing; what the request sets itself wins over its profile, because the profile comes
-//! first; a shim's command never has a profile, because its agent's environment is on purpose.
+//! Invariants: `plain` changes nothing; the request's own variables win over its profile, because the profile comes
+//! first; a shim's command never has a profile, because its agent chose its environment.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,23 +12,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// The environment as it is.
+    /// The unchanged environment.
     #[default]
     Plain,
     /// As on a build server: no colours, no pagers, no questions.
     Ci,
 }
 
-/// What a profile depends on.
+/// The facts on which a profile depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfileFacts {
-    /// Whether the command's output is a terminal.
+    /// True if the command's output is a terminal.
     pub has_terminal: bool,
-    /// Whether a person may answer a prompt.
+    /// True if a person may answer a prompt.
     pub is_attended: bool,
 }
 
-/// What `ci` sets.
+/// The variables that `ci` sets.
 const CI: [(&str, &str); 27] = [
     ("CI", "true"),
     ("NO_COLOR", "1"),
@@ -59,14 +59,13 @@ const CI: [(&str, &str); 27] = [
     ("GH_PROMPT_DISABLED", "1"),
 ];
 
-/// What `ci` takes away, because it would bring the colours back.
+/// The variables that `ci` removes, because they would bring the colours back.
 const COLOURS: [&str; 3] = ["FORCE_COLOR", "CLICOLOR_FORCE", "PY_COLORS"];
 
 impl Profile {
-    /// The words for the profiles.
     pub const WORDS: &'static str = "plain, ci";
 
-    /// The profile that this word stands for.
+    /// The profile of this word.
     #[must_use]
     pub fn named(word: &[u8]) -> Option<Self> {
         match word {
@@ -76,7 +75,7 @@ impl Profile {
         }
     }
 
-    /// Changes an environment to which the request's own variables are added afterwards.
+    /// Changes an environment. The request's own variables are added afterwards.
     pub fn apply(self, env: &mut BTreeMap<OsString, OsString>, facts: ProfileFacts) {
         if self == Self::Plain {
             return;

@@ -1,12 +1,13 @@
-//! Project sessions: a directory with what its commands are given (environment, shell, ports), and a name under which
-//! people and programs list, pause and end these commands together. A project session is not an agent's session
+//! Project sessions: a directory with the environment, shell and ports of its commands, and a name under which people
+//! and programs list, pause and end these commands together. A project session is not an agent's session
 //! ([`super::sessions`]), and not a host's (`rexec sessions`).
 //!
-//! A command belongs to the innermost one whose directory it runs in. The first command in a git project makes one for
-//! the project; `session.create` makes others.
+//! A command belongs to the innermost project session around its directory. The first command in a git project makes
+//! one for the project; `session.create` makes others.
 //!
-//! Invariants: no two have the same directory, name or port; no name is an identifier or a directory; one in which
-//! something runs does not go by itself; their number is bounded; the values of secret-named variables are in memory only, never in the text that is kept on the disk.
+//! Invariants: no two have the same directory, name or port; no name is an identifier or a directory; one with a
+//! running command does not go by itself; their number is bounded; the values of secret-named variables are in memory
+//! only, never in the text on the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,9 +18,9 @@ use crate::limits;
 use crate::text::name::{is_name, name_of};
 use crate::text::redact::{Redactor, is_secret_name};
 
-/// Columns of the name that a directory gives.
+/// Columns of a name made from a directory.
 const NAME_COLUMNS: usize = 48;
-/// Room in a name for a number that tells it from others, bytes.
+/// Bytes of a name reserved for a number that tells it from others.
 const NUMBER_BYTES: usize = 8;
 
 /// The number of a project session, never used again by one host.
@@ -34,36 +35,31 @@ impl ProjectId {
     }
 }
 
-/// One of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectSession {
-    /// Its number.
     pub id: ProjectId,
-    /// Its name.
     pub name: String,
-    /// Its directory, an absolute path.
+    /// An absolute path.
     pub dir: String,
-    /// What its commands get besides the host's environment.
+    /// The variables of its commands besides the host's environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Secret-named variables that were not kept over a restart of the host.
     #[serde(default)]
     pub lost: Vec<String>,
-    /// The shell of its commands.
     #[serde(default)]
     pub shell: Option<String>,
     /// The first and the last of its ports.
     #[serde(default)]
     pub ports: Option<(u16, u16)>,
-    /// Whether its first command made it, and nobody has defined it.
+    /// True if its first command made it, and nobody has defined it.
     #[serde(default)]
     pub is_implied: bool,
-    /// Whether it is suspended.
     #[serde(default)]
     pub is_suspended: bool,
-    /// When it was made, RFC 3339.
+    /// The time of its making, RFC 3339.
     pub created_at: String,
-    /// When its last command began.
+    /// The start of its last command.
     pub last_activity: String,
 }
 
@@ -76,10 +72,10 @@ impl ProjectSession {
         NAMES.into_iter().zip(first..=last).map(|(name, port)| (name, port.to_string())).collect()
     }
 
-    /// What goes to the disk.
+    /// The part for the disk.
     fn kept(&self) -> Self {
         let (lost, env) = self.env.clone().into_iter().partition::<BTreeMap<_, _>, _>(|(name, value)| {
-            // The name decides, however short its value is.
+            // The name decides, however short the value is.
             (is_secret_name(name.as_bytes()) && !value.is_empty()) || has_secret(value.as_bytes())
         });
         let lost = self.lost.iter().cloned().chain(lost.into_keys()).collect();
@@ -87,37 +83,33 @@ impl ProjectSession {
     }
 }
 
-/// What a client wants one to be.
+/// A client's definition of a project session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectDefinition {
-    /// Its directory.
     pub dir: String,
-    /// Its name; the directory's without it.
+    /// Its name; the default is the directory's.
     #[serde(default)]
     pub name: Option<String>,
-    /// Its variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// The shell of its commands; `/bin/sh` without it.
+    /// The shell of its commands; the default is `/bin/sh`.
     #[serde(default)]
     pub shell: Option<String>,
-    /// Its ports.
     #[serde(default)]
     pub ports: Option<WantedPorts>,
 }
 
-/// The ports that a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "neither a number of ports nor the first and the last of them")]
 pub enum WantedPorts {
-    /// As many as this, wherever they are free.
+    /// This many, wherever they are free.
     Count(u16),
     /// From the first to the last.
     Range(u16, u16),
 }
 
-/// Why there is no such project session.
+/// The reason why there is no such project session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProjectError {
     /// This field is not valid, for this reason.
@@ -128,16 +120,16 @@ pub enum ProjectError {
     Full,
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub struct Projects {
     all: BTreeMap<ProjectId, ProjectSession>,
     last: u32,
-    /// The directories of those that this host has made or changed. The disk may know the others better.
+    /// The directories of project sessions that this host has made or changed. The disk may have newer facts about the
+    /// others.
     own: BTreeSet<String>,
-    /// The directories of those that were here and are forgotten.
+    /// The directories of forgotten project sessions.
     forgotten: BTreeSet<String>,
-    /// What is on the disk is older.
+    /// The disk has an older state.
     has_changed: bool,
 }
 
@@ -150,7 +142,7 @@ struct KeptProjects<'a> {
 }
 
 impl Projects {
-    /// Reads what earlier hosts kept: as much as is understood, and whether that is all of it.
+    /// Reads the text of earlier hosts. Returns the parts that are understood, and true if that is all of it.
     #[must_use]
     pub fn read(text: &[u8]) -> (Self, bool) {
         let mut projects = Self::default();
@@ -165,11 +157,11 @@ impl Projects {
         let is_all = kept.len() == count;
         projects.last = kept.iter().map(|kept| kept.id.0).max().unwrap_or(0);
         for mut kept in kept.into_iter().take(limits::PROJECTS_MAX) {
-            // Two hosts count by themselves, so they may have used a number twice.
+            // Two hosts number independently, so they may have used a number twice.
             if projects.all.contains_key(&kept.id) {
                 kept.id = projects.next_id();
             }
-            // Older hosts took other names. What one of those becomes may be the name of the next.
+            // Older hosts took other names. The new name of one of those may be the name of the next.
             if !is_project_name(&kept.name) || projects.find(&kept.name).is_some() {
                 kept.name = projects.free_name(&kept.name);
             }
@@ -179,7 +171,7 @@ impl Projects {
         (projects, is_all)
     }
 
-    /// The change for the disk, if that has something older.
+    /// The change for the disk, if its state is older.
     pub fn take_changed(&mut self) -> Option<Vec<u8>> {
         if !std::mem::take(&mut self.has_changed) {
             return None;
@@ -194,30 +186,29 @@ impl Projects {
         ProjectId(self.last)
     }
 
-    /// Has the disk get all of them anew.
+    /// Writes all of them to the disk anew.
     pub fn keep_anew(&mut self) {
         self.own = self.all.values().map(|known| known.dir.clone()).collect();
         self.has_changed = true;
     }
 
-    /// Notes that one was made or changed here.
+    /// Notes that a project session was made or changed here.
     fn note(&mut self, id: ProjectId) {
         self.own.extend(self.all.get(&id).map(|known| known.dir.clone()));
         self.has_changed = true;
     }
 
-    /// All, oldest first.
+    /// The project sessions, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &ProjectSession> {
         self.all.values()
     }
 
-    /// The one with this number.
     #[must_use]
     pub fn get(&self, id: ProjectId) -> Option<&ProjectSession> {
         self.all.get(&id)
     }
 
-    /// The one with this identifier, name or directory.
+    /// The project session with this identifier, name or directory.
     #[must_use]
     pub fn find(&self, word: &str) -> Option<&ProjectSession> {
         let dir = plain(word);
@@ -227,15 +218,15 @@ impl Projects {
             .or_else(|| by(&|known| known.dir == dir))
     }
 
-    /// The innermost one that this directory is in.
+    /// The innermost project session around this directory.
     #[must_use]
     pub fn of_dir(&self, dir: &str) -> Option<ProjectId> {
         let around = self.all.values().filter(|known| Path::new(dir).starts_with(&known.dir));
         around.max_by_key(|known| known.dir.len()).map(|known| known.id)
     }
 
-    /// The one of a command in `dir`, whose git project's top is `top`. The first command of a project makes it. `None`
-    /// for a command outside of all of them. Where there are too many, the oldest one goes in which nothing runs.
+    /// The project session of a command in `dir`, whose git project's top is `top`. The first command of a project
+    /// makes it. `None` for a command outside of all of them. If there are too many, the oldest idle one goes.
     pub fn of_run(
         &mut self,
         dir: &str,
@@ -253,7 +244,7 @@ impl Projects {
         };
         if let Some(known) = self.all.get_mut(&id) {
             now.clone_into(&mut known.last_activity);
-            // Of a defined one, another host may have a newer definition.
+            // Another host may have a newer definition of a defined one.
             if known.is_implied {
                 self.own.insert(known.dir.clone());
             }
@@ -266,14 +257,14 @@ impl Projects {
             let mut oldest_first: Vec<&ProjectSession> =
                 self.all.values().filter(|known| known.is_implied && !known.is_suspended).collect();
             oldest_first.sort_by(|one, other| one.last_activity.cmp(&other.last_activity));
-            // `last_activity` is when a command began, which may run yet.
+            // `last_activity` is the start of a command, which may still run.
             let idle = oldest_first.iter().map(|known| known.id).find(|&id| !is_running(id))?;
             self.remove(idle);
         }
         Some(self.insert(top, now, true))
     }
 
-    /// Adds one, with a name that is free.
+    /// Adds a project session with a free name.
     fn insert(&mut self, dir: &str, now: &str, is_implied: bool) -> ProjectId {
         let id = self.next_id();
         let base = Path::new(dir).file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy());
@@ -309,9 +300,10 @@ impl Projects {
         std::iter::once(base.to_owned()).chain(numbered).find(is_free).expect("numbers do not run out")
     }
 
-    /// Defines one. One that a command has made is defined by this.
+    /// Defines a project session, even one that a command has made.
     ///
     /// # Errors
+    ///
     /// A field is not valid, the name or the directory is another one's, or there are too many.
     pub fn define(&mut self, wanted: ProjectDefinition, now: &str) -> Result<ProjectId, ProjectError> {
         let dir = check(&wanted)?;
@@ -343,10 +335,10 @@ impl Projects {
         Ok(id)
     }
 
-    /// Gives this one ports, if it has none.
     ///
     /// # Errors
-    /// No such number of ports is free.
+    ///
+    /// So many ports are not free.
     pub fn need_ports(&mut self, id: ProjectId, count: u16) -> Result<(), ProjectError> {
         if self.all.get(&id).is_none_or(|known| known.ports.is_some()) {
             return Ok(());
@@ -380,14 +372,12 @@ impl Projects {
         }
     }
 
-    /// Notes whether it is suspended.
     pub fn suspend(&mut self, id: ProjectId, is_suspended: bool) {
         if let Some(known) = self.all.get_mut(&id) {
             known.is_suspended = is_suspended;
         }
     }
 
-    /// Forgets one.
     pub fn remove(&mut self, id: ProjectId) {
         let Some(known) = self.all.remove(&id) else { return };
         self.has_changed = true;
@@ -399,32 +389,32 @@ impl Projects {
     }
 }
 
-/// Whether a value has the shape of a secret, as a token or an address with a password.
+/// Returns true if a value has the shape of a secret, such as a token or an address with a password.
 fn has_secret(value: &[u8]) -> bool {
     let mut redactor = Redactor::new(std::iter::empty::<(&[u8], &[u8])>());
     redactor.redact(value, &mut Vec::new());
     redactor.count() > 0
 }
 
-/// A path without what changes nothing in it: doubled slashes, `.`, and a slash at its end. `..` stays, because what is
-/// in front of it may be a symbolic link.
+/// A path without redundant parts: doubled slashes, `.`, and a slash at its end. `..` stays, because the part before it
+/// may be a symbolic link.
 fn plain(dir: &str) -> String {
     let path: PathBuf = Path::new(dir).components().collect();
     path.into_os_string().into_string().expect("parts of a string are strings")
 }
 
-/// Whether a project session may have this name. An identifier or a directory is none.
+/// Returns true if a project session may have this name. Identifiers and directories are refused.
 fn is_project_name(name: &str) -> bool {
     is_name(name, limits::PROJECT_NAME_BYTES) && !is_project_id(name) && !name.contains('/')
 }
 
-/// Whether this word has the form of an identifier.
+/// Returns true if this word has the form of an identifier.
 #[must_use]
 pub fn is_project_id(word: &str) -> bool {
     word.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok())
 }
 
-/// The directory of a definition, if all of it is valid.
+/// Checks a definition; returns its directory.
 fn check(wanted: &ProjectDefinition) -> Result<String, ProjectError> {
     let bad = |field, why: &str| Err(ProjectError::Bad(field, why.to_owned()));
     let has_nul = |text: &String| text.contains('\0');

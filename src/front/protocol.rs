@@ -1,4 +1,4 @@
-//! What the host does with a peer, whichever language the peer speaks.
+//! The host's handling of a peer in any language.
 
 use std::time::Instant;
 
@@ -36,14 +36,14 @@ impl Protocol {
             (Self::Undecided(outputs), Some(b'{')) => *self = Self::Jsonl(Jsonl::new(outputs)),
             // A batch, which is answered with an error.
             (Self::Undecided(_), Some(b'[')) => *self = Self::Rpc(RpcLanguage::default()),
-            // Empty lines in front of the first one say nothing.
+            // Empty lines before the first one mean nothing.
             (Self::Undecided(_), Some(byte)) if byte.is_ascii_whitespace() => {}
             (Self::Undecided(_), Some(_)) => *self = Self::Shim(Box::default()),
             _ => {}
         }
     }
 
-    /// The first line tells the languages apart that begin with a brace.
+    /// Tells languages that begin with a brace apart, by the first line.
     fn tell_apart(&mut self, inbox: &[u8]) {
         if let Self::Jsonl(jsonl) = self
             && !jsonl.has_begun()
@@ -57,7 +57,8 @@ impl Protocol {
     /// Takes whole messages off the front of `inbox`; returns the next request, if there is one.
     ///
     /// # Errors
-    /// The notice for a peer that breaks the language's rules.
+    ///
+    /// The peer breaks the language's rules.
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         if matches!(self, Self::Undecided(_)) {
             let blank = inbox.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -84,7 +85,8 @@ impl Protocol {
         }
     }
 
-    /// Takes the first bytes of the command's output; returns how many, one or more. The rest is for the next call.
+    /// Takes the first bytes of the command's output; returns their number, at least one. The rest is for the next
+    /// call.
     pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         match self {
             Self::Undecided(_) | Self::Rpc(_) => bytes.len(),
@@ -108,21 +110,20 @@ impl Protocol {
         }
     }
 
-    /// Confirms a signal for the command.
     pub fn hear_signal(&self, out: &mut Vec<u8>) {
         if let Self::Shim(_) = self {
             wire::FromHost::Heard.encode(out);
         }
     }
 
-    /// Releases output of a shim's that is held back.
+    /// Releases a shim's held output.
     pub fn release(&mut self, out: &mut Vec<u8>) {
         if let Self::Shim(shim) = self {
             shim.release(out);
         }
     }
 
-    /// When [`Protocol::tick`] has output to release.
+    /// The time at which [`Protocol::tick`] has output to release.
     pub fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Shim(shim) => shim.deadline(),
@@ -130,14 +131,14 @@ impl Protocol {
         }
     }
 
-    /// Releases output that was held back for long enough.
+    /// Releases output that was held for long enough.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
         if let Self::Shim(shim) = self {
             shim.tick(now, out);
         }
     }
 
-    /// Writes the last message to a caller that has to run its command in its own sandbox. A shim needs no words.
+    /// Writes the last message to a caller that must run its command in its own sandbox. A shim needs no words.
     pub fn refuse(&mut self, notice: &Notice, out: &mut Vec<u8>) {
         match self {
             Self::Undecided(_) => {}
@@ -148,7 +149,7 @@ impl Protocol {
         }
     }
 
-    /// Whether the peer has introduced itself.
+    /// Returns true if the peer has introduced itself.
     pub fn has_said_hello(&self) -> bool {
         match self {
             Self::Undecided(_) => false,
@@ -157,7 +158,7 @@ impl Protocol {
         }
     }
 
-    /// Whether the peer has made a request.
+    /// Returns true if the peer has made a request.
     pub fn has_asked(&self) -> bool {
         match self {
             Self::Undecided(_) => false,
@@ -168,17 +169,18 @@ impl Protocol {
         }
     }
 
-    /// Whether a peer that shut its sending side may still wait for the answer. A shim sends until the end, so it has gone.
+    /// Returns true if a peer that shut its sending side may still wait for the answer. A shim sends until the end, so
+    /// it has gone.
     pub fn allows_half_close(&self) -> bool {
         matches!(self, Self::Jsonl(_) | Self::Rpc(_))
     }
 
-    /// Whether the answer is written, and the client may make another request when it has taken that.
+    /// Returns true if the answer is written, and the client may make another request once it has taken that.
     pub fn may_go_on(&self) -> bool {
         matches!(self, Self::Jsonl(jsonl) if jsonl.may_go_on())
     }
 
-    /// Makes ready for another request. Returns `false` when the connection carries no other.
+    /// Prepares for another request. Returns `false` if the connection carries no other.
     pub fn go_on(&mut self) -> bool {
         match self {
             Self::Jsonl(jsonl) => jsonl.go_on(),
@@ -186,7 +188,7 @@ impl Protocol {
         }
     }
 
-    /// Whether the answer is written.
+    /// Returns true if the answer is written.
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Jsonl(jsonl) if jsonl.is_over())
     }

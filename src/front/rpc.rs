@@ -39,22 +39,21 @@ use crate::limits;
 use call::RpcCall;
 use error::RpcError;
 
-/// One connection that speaks JSON-RPC.
 #[derive(Debug, Default)]
 pub struct RpcLanguage {
     has_asked: bool,
 }
 
 impl RpcLanguage {
-    /// Whether the first line of a connection is of this language: an object with a `method` and no `action`.
+    /// Returns true if the first line of a connection is of this language: an object with a `method` and no `action`.
     #[must_use]
     pub fn is_spoken_in(line: &[u8]) -> bool {
-        // As in later lines, a name may come twice, and its value may be of any type.
+        // As in later lines, a name may come twice, and its value may have any type.
         let fields = serde_json::from_slice::<BTreeMap<String, serde::de::IgnoredAny>>(line);
         fields.is_ok_and(|fields| fields.contains_key("method") && !fields.contains_key("action"))
     }
 
-    /// Whether a call has come.
+    /// Returns true if a call has come.
     #[must_use]
     pub fn has_asked(&self) -> bool {
         self.has_asked
@@ -63,7 +62,8 @@ impl RpcLanguage {
     /// Takes a line off the front of `inbox`, if there is a whole one.
     ///
     /// # Errors
-    /// A line that is longer than [`limits::JSON_LINE_BYTES_MAX`].
+    ///
+    /// A line is longer than [`limits::JSON_LINE_BYTES_MAX`].
     pub fn take(&mut self, inbox: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         while let Some(end) = memchr::memchr(b'\n', inbox) {
             let call = RpcCall::read(&inbox[..end]);

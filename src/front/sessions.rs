@@ -1,16 +1,16 @@
 //! The sessions of each agent, numbered in the order in which the host first sees them.
 //!
-//! Invariants: a session keeps its number; the memory is bounded: of the oldest sessions it forgets the numbers, and gives none
-//! of them away.
+//! Invariants: a session keeps its number; the memory is bounded: it forgets the numbers of the oldest sessions, and
+//! never reuses them.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Sessions that are remembered. One that was forgotten gets a new number.
+/// The most remembered sessions. A forgotten one gets a new number.
 const SESSIONS_MAX: usize = 1_024;
-/// The beginning of a session's identifier that is looked at, bytes.
+/// The examined beginning of a session's identifier, bytes.
 const ID_BYTES_MAX: usize = 128;
 
-/// The numbers of the sessions that were seen.
+/// The numbers of the known sessions.
 #[derive(Debug, Default)]
 pub struct Sessions {
     known: VecDeque<(String, Vec<u8>, u32)>,

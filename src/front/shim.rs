@@ -19,7 +19,7 @@ use crate::text::count;
 use rexec_sh::protocol::process::Exit;
 use streams::CallerStreams;
 
-/// What the shim has to send next.
+/// The shim's next frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Hello,
@@ -27,21 +27,19 @@ enum Expected {
     Control,
 }
 
-/// One connection of a shim.
 #[derive(Debug)]
 pub struct Shim {
     expected: Expected,
     streams: CallerStreams,
-    /// The caller was told that its command waits for an answer. That happens once.
+    /// The caller got the notice that its command waits for an answer. That happens once.
     has_told_wait: bool,
-    /// A model reads the output, so that a word of the host's in it disturbs no program.
+    /// A model reads the output, so one of the host's notices in it disturbs no program.
     is_agents: bool,
-    /// It will say when it has let go of what the command may let go of.
+    /// It reports when it has let go of the directory and the descriptors that its command may close.
     lets_go: bool,
 }
 
 impl Shim {
-    /// A new connection.
     #[must_use]
     pub fn new() -> Self {
         let unfiltered = [OutputFilter::default(), OutputFilter::default()];
@@ -49,19 +47,19 @@ impl Shim {
         Self { expected: Expected::Hello, streams, has_told_wait: false, is_agents: false, lets_go: false }
     }
 
-    /// Whether the shim has said hello.
+    /// Returns true if the shim has said hello.
     #[must_use]
     pub fn has_said_hello(&self) -> bool {
         self.expected != Expected::Hello
     }
 
-    /// Whether the shim says when it has let go of what its command may let go of.
+    /// Returns true if the shim reports when it has let go of the directory and descriptors that its command may close.
     #[must_use]
     pub fn lets_go(&self) -> bool {
         self.lets_go
     }
 
-    /// Whether the shim has asked for a command.
+    /// Returns true if the shim has asked for a command.
     #[must_use]
     pub fn has_asked(&self) -> bool {
         self.expected == Expected::Control
@@ -70,7 +68,8 @@ impl Shim {
     /// Takes whole frames off the front of `inbox`; returns the next request, if there is one.
     ///
     /// # Errors
-    /// The first byte that is not of this language, or a frame that is out of place.
+    ///
+    /// The first byte is not of this language, or a frame is out of place.
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         loop {
             let (request, taken) = match self.expected {
@@ -130,34 +129,34 @@ impl Shim {
         }
     }
 
-    /// Sets the filters of the caller's streams, and which stream gets what the command writes to its terminal.
+    /// Sets the filters of the caller's streams, and the stream for output to the command's terminal.
     pub fn prepare(&mut self, tty: Option<wire::CallerStream>, filters: [OutputFilter; 2]) {
         self.streams = CallerStreams::new(tty, filters);
     }
 
-    /// A model reads the command's output.
+    /// Notes that a model reads the command's output.
     pub fn is_for_model(&mut self) {
         self.is_agents = true;
     }
 
-    /// What the caller got of the output so far.
+    /// The output for the caller so far.
     #[must_use]
     pub fn received(&self) -> ReceivedOutput {
         self.streams.received()
     }
 
-    /// When [`Shim::tick`] has output to release.
+    /// The time at which [`Shim::tick`] has output to release.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.streams.deadline()
     }
 
-    /// Releases output that was held back for long enough.
+    /// Releases output that was held for long enough.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
         self.streams.tick(now, out);
     }
 
-    /// Releases all output that is held back.
+    /// Releases all held output.
     pub fn release(&mut self, out: &mut Vec<u8>) {
         self.streams.release(out);
     }
@@ -202,7 +201,8 @@ impl Shim {
         }
     }
 
-    /// Takes the first bytes of the command's output; returns how many. It stops early where few bytes have become many.
+    /// Takes the first bytes of the command's output; returns their number. It stops early where few bytes have become
+    /// many.
     pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         self.streams.push(stream, bytes, now, out)
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// The columns of a command in a span's name.
 const NAME_CHARS: usize = 60;
 
-/// Where a span is in its trace.
+/// A span's place in its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceContext {
     trace: u128,
@@ -27,11 +27,11 @@ pub struct TraceContext {
 pub struct SpanIds(RandomState);
 
 impl SpanIds {
-    /// The context of a command. `caller` is the value of its `TRACEPARENT`, if it has one; one that is not valid counts
-    /// as missing, and the command begins a trace.
+    /// The context of a command. `caller` is the value of its `TRACEPARENT`, if it has one; an invalid one counts as
+    /// missing, and the command begins a trace.
     #[must_use]
     pub fn context(&self, run: u64, caller: Option<&[u8]>) -> TraceContext {
-        // Zero means that there is none.
+        // Zero means no identifier.
         let id = |part: u8| self.0.hash_one((run, part)).max(1);
         match caller.and_then(read_parent) {
             Some((trace, parent, flags)) => TraceContext { trace, span: id(0), parent: Some(parent), flags },
@@ -44,21 +44,21 @@ impl SpanIds {
 }
 
 impl TraceContext {
-    /// What a record has of it: the command's `TRACEPARENT`, and its caller's span.
+    /// The context from a record: the command's `TRACEPARENT`, and its caller's span.
     #[must_use]
     pub fn recorded(header: &str, parent: &str) -> Option<Self> {
         let (trace, span, flags) = read_parent(header.as_bytes())?;
         Some(Self { trace, span, parent: u64::from_str_radix(parent, 16).ok(), flags })
     }
 
-    /// The context of a command whose record has none: the same whenever its journal is read.
+    /// The context of a command whose record has none: the same at each reading of its journal.
     #[must_use]
     pub fn of_run(session: &str, run: u64) -> Self {
         let id = |part: u8| fnv(session.bytes().chain(run.to_le_bytes()).chain([part])).max(1);
         Self { trace: u128::from(id(1)) << 64 | u128::from(id(2)), span: id(0), parent: None, flags: 1 }
     }
 
-    /// The caller's span as a record has it.
+    /// The caller's span, in the form of a record.
     #[must_use]
     pub fn parent(&self) -> Option<String> {
         self.parent.map(|parent| format!("{parent:016x}"))
@@ -76,7 +76,7 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// Trace, span and flags of a header of version 00, or of what a later version has in common with it.
+/// Trace, span and flags of a header of version 00, or of the common part of a later version.
 fn read_parent(value: &[u8]) -> Option<(u128, u64, u8)> {
     let text = std::str::from_utf8(value).ok()?;
     let mut fields = text.split('-');
@@ -91,36 +91,31 @@ fn read_parent(value: &[u8]) -> Option<(u128, u64, u8)> {
     (version != "00" || fields.next().is_none()).then_some((trace, span, flags))
 }
 
-/// A command that has ended.
+/// An ended command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Its place.
     pub context: TraceContext,
-    /// Its number.
     pub seq: u64,
     /// The host's session, as the journal names it.
     pub host_session: String,
-    /// Nanoseconds since 1970.
+    /// Its start, nanoseconds since 1970.
     pub began_ns: u128,
-    /// Nanoseconds since 1970.
+    /// Its end, nanoseconds since 1970.
     pub ended_ns: u128,
     /// The command, masked.
     pub command: String,
-    /// Its directory, masked.
     pub dir: String,
-    /// Its caller's name.
     pub whoami: String,
     /// The directory of the project session that it ran in, masked.
     pub project: Option<String>,
-    /// Its exit code.
     pub exit: u8,
     /// The signal that ended it.
     pub signal: Option<u8>,
-    /// Why it did not end by itself.
+    /// The reason for an end by somebody else.
     pub error: Option<String>,
-    /// The bytes that it wrote.
+    /// The bytes of its output.
     pub bytes: u64,
-    /// What the journal could not keep of it, and why.
+    /// The parts of it that the journal could not keep, and the reasons.
     pub unkept: Vec<String>,
 }
 
@@ -192,7 +187,7 @@ struct PartialSuccess {
     error_message: String,
 }
 
-/// How many spans a collector rejects in its answer, and why.
+/// The number of spans that a collector rejects in its answer, and the reason.
 #[must_use]
 pub fn rejected_spans(body: &[u8]) -> (u64, String) {
     let partial = serde_json::from_slice::<CollectorAnswer>(body).ok().and_then(|body| body.partial_success);

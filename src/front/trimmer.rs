@@ -1,8 +1,8 @@
-//! Trims a caller's copy of long output to its budget: the beginning and the end, and between them one line that says
-//! what is left out and which command prints it.
+//! Trims a caller's copy of long output to its budget: the beginning and the end, and between them one line about the
+//! left-out part and the command that prints it.
 //!
-//! Invariants: output within the budget passes unchanged; memory is bounded by the budget; what is left out is counted
-//! exactly, in bytes and in ends of lines; what is shown begins and ends at lines, unless a line is longer than its part.
+//! Invariants: output within the budget passes unchanged; memory is bounded by the budget; the left-out part is counted
+//! exactly, in bytes and in line ends; the shown parts begin and end at lines, unless a line is longer than its part.
 
 use std::collections::VecDeque;
 
@@ -11,36 +11,34 @@ use memchr::{memchr, memchr_iter, memrchr};
 use crate::text::count::{self, grouped};
 use crate::text::whole::without_torn_end;
 
-/// Lines that the line between the two parts names at most.
+/// The most lines that the command in the note prints.
 const LINES_NAMED: u64 = 400;
 
-/// How much of the output comes before what is left out: this many fifths.
+/// The share of the budget for the beginning, in fifths.
 const HEAD_FIFTHS: usize = 3;
 
-/// The trimmer of one stream.
 #[derive(Debug)]
 pub struct Trimmer {
-    /// How a person or an agent asks for the rest, as `rexec out 44`. Empty if the journal does not have it.
+    /// The command that prints the rest, as `rexec out 44`. Empty if the journal does not have it.
     handle: String,
-    /// How much may still be kept, bytes.
+    /// The bytes that may still be kept.
     room: usize,
-    /// How much of that belongs to the beginning.
+    /// The part of those bytes for the beginning.
     head: usize,
     /// The beginning is complete.
     has_head: bool,
-    /// Lines that have ended in the beginning.
+    /// The number of lines that have ended in the beginning.
     lines: u64,
-    /// Whether nothing was passed yet, or the last byte ended a line.
+    /// True if nothing has passed yet, or the last byte ended a line.
     is_line_start: bool,
     tail: VecDeque<u8>,
     left_bytes: u64,
     left_lines: u64,
-    /// Whether the last byte that was left out ended a line.
+    /// True if the last left-out byte ended a line.
     left_ends_line: bool,
 }
 
 impl Trimmer {
-    /// A trimmer that passes this many bytes.
     #[must_use]
     pub fn new(budget: usize, handle: String) -> Self {
         Self {
@@ -57,7 +55,7 @@ impl Trimmer {
         }
     }
 
-    /// Takes output, and appends what belongs to the beginning.
+    /// Takes output, and appends the part that belongs to the beginning.
     pub fn push(&mut self, output: &[u8], out: &mut Vec<u8>) {
         let mut rest = output;
         if !self.has_head {
@@ -66,7 +64,7 @@ impl Trimmer {
             let length = match memrchr(b'\n', fit) {
                 _ if !self.has_head => fit.len(),
                 Some(end) => end + 1,
-                // A line that has begun is cut where the room ends.
+                // A begun line is cut at the limit.
                 None if self.is_line_start && self.lines > 0 => 0,
                 None => without_torn_end(fit).len(),
             };
@@ -90,7 +88,7 @@ impl Trimmer {
         self.tail.extend(kept);
     }
 
-    /// Leaves out the first bytes of what was kept.
+    /// Leaves out the first of the kept bytes.
     fn leave(&mut self, length: usize) {
         let left: Vec<u8> = self.tail.drain(..length).collect();
         self.count(&left);
@@ -102,7 +100,7 @@ impl Trimmer {
         self.left_ends_line = left.last().map_or(self.left_ends_line, |&last| last == b'\n');
     }
 
-    /// Ends the output: appends its end, behind a line about what is left out.
+    /// Appends the end of the output, after a line about the left-out part.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if self.left_bytes > 0 {
             self.cut_to_line();
@@ -114,7 +112,7 @@ impl Trimmer {
         out.extend(self.tail.drain(..));
     }
 
-    /// Leaves out the rest of a line whose beginning is left out, or of a character.
+    /// Leaves out the rest of a line or character whose beginning is left out.
     fn cut_to_line(&mut self) {
         if self.left_ends_line {
             return;

@@ -1,4 +1,4 @@
-//! What the notes of shims say together: whose commands ran without a host, how many, and since when.
+//! Summarizes the notes of shims: the callers whose commands ran without a host, their numbers, and the times.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,9 +7,9 @@ use rexec_sh::protocol::unseen::{UnseenNote, UnseenReason};
 use crate::limits;
 use crate::text::name::name_of;
 
-/// Notes among which a shim is looked for that executed another one for the same command.
+/// The most earlier notes that are searched for a shim that executed another one for the same command.
 const EARLIER_MAX: usize = 64;
-/// How much later such a shim is at most, milliseconds.
+/// The most time between two such shims, milliseconds.
 const SAME_COMMAND_MS: u64 = 60_000;
 /// The name for callers beyond the first few.
 const OTHERS: &str = "other callers";
@@ -17,9 +17,8 @@ const OTHERS: &str = "other callers";
 /// The commands of one caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenCount {
-    /// How many.
     pub count: u64,
-    /// When the first and the last one began, milliseconds since 1970.
+    /// The start of the first and of the last one, milliseconds since 1970.
     pub since: u64,
     pub until: u64,
 }

@@ -34,16 +34,15 @@ impl BaselineFiles {
     }
 }
 
-/// How many resources have limits, getrlimit(2).
+/// The number of resources with limits, getrlimit(2).
 pub(super) const RESOURCES: c_int = 16;
 
 impl Baseline {
-    /// Reads the attributes of this process.
     pub(super) fn read() -> Self {
         Self::read_from(&BaselineFiles::open())
     }
 
-    /// Does the same with files that are open.
+    /// As [`Baseline::read`], with open files.
     pub(super) fn read_from(files: &BaselineFiles) -> Self {
         let limits = (0..RESOURCES).map(|resource| {
             let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
@@ -64,7 +63,7 @@ impl Baseline {
     }
 }
 
-/// The CPU mask of this process, empty when it cannot be read.
+/// The CPU mask of this process, empty if it cannot be read.
 fn affinity() -> Vec<u8> {
     let mut mask = vec![0; AFFINITY_BYTES_MAX];
     // SAFETY: the kernel fills the buffer up to the given length.

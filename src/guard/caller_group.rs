@@ -1,8 +1,8 @@
-//! The caller's process group, in which the command would be without rexec, and what becomes of it.
+//! The state of the caller's process group, in which the command would be without rexec.
 //!
 //! A group is orphaned when no member of it has a parent in another group of its session, which could continue it. Then
-//! SIGTSTP, SIGTTIN and SIGTTOU stop no member. If it has a stopped member at that moment, all of it gets SIGHUP and SIGCONT
-//! (setpgid(2)).
+//! SIGTSTP, SIGTTIN and SIGTTOU stop no member. If it has a stopped member at that moment, all of it gets SIGHUP and
+//! SIGCONT (setpgid(2)).
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use crate::limits;
 use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::Pid;
 
-/// What is known of the caller's group.
+/// The known facts about the caller's group.
 #[derive(Debug)]
 pub(super) struct CallerGroup {
     /// The caller, if it is a process of this system.
     caller: Option<Pid>,
     is_orphaned: bool,
-    /// When to look whether the group is orphaned, because the command is stopped, and how long after the look before.
+    /// The time of the next look at the group, because the command is stopped, and the pause before it.
     look: Option<(Instant, Duration)>,
 }
 
@@ -26,13 +26,13 @@ impl CallerGroup {
         Self { caller, is_orphaned, look: None }
     }
 
-    /// Looks whether the group is orphaned by now.
+    /// Returns true if the group is orphaned by now.
     pub(super) fn is_orphaned(&mut self) -> bool {
         self.is_orphaned = self.is_orphaned || self.caller.is_some_and(is_in_orphaned_group);
         self.is_orphaned
     }
 
-    /// The command was stopped: from now on, the group is looked at. One that was orphaned just before the stop counts as
+    /// Looks at the group from now on, because the command was stopped. A group orphaned just before the stop counts as
     /// orphaned after it.
     pub(super) fn watch(&mut self, now: Instant) {
         if self.caller.is_some() && !self.is_orphaned && self.look.is_none() {
@@ -41,12 +41,12 @@ impl CallerGroup {
         }
     }
 
-    /// When [`CallerGroup::is_due`] has something to say.
+    /// The time at which [`CallerGroup::is_due`] may return true.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.look.map(|(at, _)| at)
     }
 
-    /// Whether it is time for a look. The next one is due later, unless [`CallerGroup::leave`] is called.
+    /// Returns true if it is time for a look. The next one is due later, unless [`CallerGroup::leave`] is called.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let due = self.look.filter(|(at, _)| now >= *at);
         if let Some((_, pause)) = due {
@@ -56,13 +56,13 @@ impl CallerGroup {
         due.is_some()
     }
 
-    /// The command is not stopped any more.
+    /// Ends the looks, because the command is not stopped any more.
     pub(super) fn leave(&mut self) {
         self.look = None;
     }
 }
 
-/// Whether a process is a member of an orphaned group.
+/// Returns true if a process is a member of an orphaned group.
 fn is_in_orphaned_group(pid: Pid) -> bool {
     let Some(caller) = tree::process(pid).filter(|caller| !caller.is_zombie) else { return false };
     let all: Vec<Process> = tree::all().collect();

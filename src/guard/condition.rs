@@ -1,13 +1,13 @@
-//! What a process started by a guard inherits from it: the condition that one command could leave for the next.
+//! The inheritance of a process started by a guard: the condition that one command could leave for the next.
 //!
 //! A command cannot change its guard from within, but any process of the same user can from outside: setpriority(2),
 //! prlimit(2), sched_setaffinity(2), ioprio_set(2), a write to oom_score_adj, to autogroup or to the file of a control
-//! group, KEYCTL_SESSION_TO_PARENT, ptrace(2). So a guard reads its condition when it begins, after each command, and when
-//! the next one comes, for which it may have waited for an hour. It serves only while nothing has changed.
+//! group, KEYCTL_SESSION_TO_PARENT, ptrace(2). So a guard reads its condition when it begins, after each command, and
+//! when the next one comes, perhaps an hour later. It serves only while nothing has changed.
 //!
 //! A process that traced the guard and left again shows in nothing that the guard could read, nor does a stop that
-//! somebody continued. But each made the guard sleep and wake once more ([`SleepCount`]). What a tracer wrote to the guard's
-//! memory is beyond this check: a process that may trace the guard may trace the agents and the host, too.
+//! somebody continued. But each made the guard sleep and wake once more ([`SleepCount`]). A tracer's writes to the
+//! guard's memory are beyond this check: a process that may trace the guard may trace the agents and the host, too.
 
 use nix::libc::{self, c_int};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -15,8 +15,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use super::baseline::{Baseline, BaselineFiles};
 use crate::sys::proc_file::{self, ReadAgain};
 
-/// Lines of /proc/self/status that change by themselves. Pending signals are not inherited; those that queue are looked
-/// at apart from these lines.
+/// Lines of /proc/self/status that change by themselves. Pending signals are not inherited; queued ones are checked
+/// separately.
 const RESTLESS: [&[u8]; 13] = [
     b"State:",
     b"FDSize:",
@@ -39,7 +39,7 @@ const QUEUING: u64 = !0 << 31;
 /// Asks for the number of a keyring (keyctl(2)).
 const KEYCTL_GET_KEYRING_ID: c_int = 0;
 
-/// What a child of this process inherits, as far as another process can change it.
+/// The inherited attributes that another process can change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Condition {
     pub(super) baseline: Baseline,
@@ -53,7 +53,7 @@ pub(super) struct Condition {
     is_dumpable: c_int,
     /// A struct sched_attr (sched_setattr(2)), which has more than policy and priority.
     scheduling: [u64; 7],
-    /// Which processes may share a core with this one (PR_SCHED_CORE, prctl(2)).
+    /// The processes that may share a core with this one (PR_SCHED_CORE, prctl(2)).
     core_cookie: u64,
 }
 
@@ -78,7 +78,6 @@ impl ConditionFiles {
 }
 
 impl Condition {
-    /// Reads the condition of this process.
     pub(super) fn read(files: &ConditionFiles) -> Self {
         let status = files.status.read();
         let (mut kept, mut has_queued_signals) = (Vec::with_capacity(status.len()), false);
@@ -121,7 +120,7 @@ fn signals(line: &[u8]) -> u64 {
     set.and_then(|(_, digits)| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// How often this process has slept, against how often it had a reason to.
+/// The number of sleeps of this process, against the number of its reasons to sleep.
 #[derive(Debug)]
 pub(super) struct SleepCount {
     before: i64,
@@ -130,18 +129,17 @@ pub(super) struct SleepCount {
 }
 
 impl SleepCount {
-    /// Begins to count.
     pub(super) fn begin() -> Self {
         Self { before: sleeps(), reasons: 0 }
     }
 
-    /// Whether it slept more often than it had a reason to, as a process does that was stopped or traced.
+    /// Returns true if it slept more often than it had a reason to, as a stopped or traced process does.
     pub(super) fn was_disturbed(&self) -> bool {
         sleeps() - self.before > self.reasons
     }
 }
 
-/// How often this process has slept (voluntary context switches, getrusage(2)).
+/// The number of sleeps of this process (voluntary context switches, getrusage(2)).
 fn sleeps() -> i64 {
     getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.voluntary_context_switches())
 }

@@ -25,13 +25,13 @@ pub const PLAN_OUT_PIPE: u16 = 1;
 pub const PLAN_ERR_PIPE: u16 = 2;
 /// Plan bit: descriptor 2 is the same pipe as descriptor 1.
 pub const PLAN_ERR_IS_OUT: u16 = 4;
-/// Plan bit: what is left of the shell's process group is killed once the caller has its result, or the host is gone.
+/// Plan bit: the rest of the shell's process group is killed once the caller has its result, or the host is gone.
 pub const PLAN_KILL_GROUP: u16 = 8;
 /// Plan bit: the command writes to a terminal although its caller has none, so PAGER, TERM and the like get defaults.
 pub const PLAN_DEFAULTS: u16 = 16;
 /// Plan bit: descriptor 0 is the run's terminal instead of the descriptor that the caller sent.
 pub const PLAN_IN_TTY: u16 = 32;
-/// Plan bit: the run's terminal stands for the caller's, which the shim relays. Processes that stop at it stay stopped;
+/// Plan bit: the run's terminal stands for the caller's; the shim relays that. Processes that stop at it stay stopped;
 /// the guard reports when the shell stops.
 pub const PLAN_RELAYED: u16 = 64;
 /// Plan bit: the shell begins in the foreground of that terminal.
@@ -47,14 +47,14 @@ pub const PLAN_LIVE: u16 = 512;
 pub const PLAN_ON_DEMAND: u16 = 1024;
 /// Plan bit: the command has no controlling terminal.
 pub const PLAN_DETACHED: u16 = 2048;
-/// Plan bit: the command has no controlling terminal if there is something in its standard input when it begins.
+/// Plan bit: the command has no controlling terminal if its standard input has something in it at its beginning.
 pub const PLAN_UNLESS_FED: u16 = 4096;
 /// Plan bit: the caller's process group is orphaned: SIGTSTP, SIGTTIN and SIGTTOU stop none of its members (setpgid(2)).
 pub const PLAN_ORPHANED: u16 = 8192;
 /// Size of an encoded plan, bytes: the bits, the grace in milliseconds, and the caller's number or 0, all little-endian.
 pub const PLAN_BYTES: usize = 10;
 
-/// How a guard runs its command.
+/// The way in which a guard runs its command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunPlan {
     /// Any of the `PLAN_` bits.
@@ -66,7 +66,6 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
-    /// Whether a bit is set.
     #[must_use]
     pub fn has(self, bit: u16) -> bool {
         self.bits & bit != 0
@@ -79,7 +78,6 @@ impl RunPlan {
         fixed(&(self.bits, (grace, self.caller.map_or(0, Pid::number))))
     }
 
-    /// Decodes a plan.
     #[must_use]
     pub fn decode(bytes: [u8; PLAN_BYTES]) -> Self {
         let (bits, (grace, caller)) = <(u16, (u32, i32))>::take(&mut &bytes[..]).expect("of this size");
@@ -88,7 +86,7 @@ impl RunPlan {
     }
 }
 
-/// What is sent has a fixed size: it is filled up with zeros.
+/// Encodes a message in a fixed size, filled up with zeros.
 fn fixed<'a, const N: usize>(sent: &impl Field<'a>) -> [u8; N] {
     let mut bytes = Vec::with_capacity(N);
     sent.put(&mut bytes);
@@ -98,7 +96,7 @@ fn fixed<'a, const N: usize>(sent: &impl Field<'a>) -> [u8; N] {
 
 /// Size of an order, bytes.
 pub const ORDER_BYTES: usize = 3;
-/// To a guard that is free: prepare for another command, on the terminal whose slave comes with these bytes.
+/// To a free guard: prepare for another command, on the terminal whose slave comes with these bytes.
 pub const RENEW: [u8; ORDER_BYTES] = [30, 0, 0];
 /// Size of a report, bytes.
 pub const REPORT_BYTES: usize = 32;
@@ -126,19 +124,18 @@ wire!(for Order {
     23 Begin
 });
 
-/// Encodes an order.
 #[must_use]
 pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
     fixed(&order)
 }
 
-/// Decodes an order; `None` when the bytes are not one.
+/// Decodes an order; `None` if the bytes are not one.
 #[must_use]
 pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
     Order::take(&mut &bytes[..]).ok()
 }
 
-/// Receives what orders there are; returns the complete ones and whether the host is gone. `buffer` keeps an incomplete
+/// Receives all present orders; returns the complete ones, and true if the host is gone. `buffer` keeps an incomplete
 /// order for the next call.
 pub(super) fn receive_orders(socket: &OwnedFd, buffer: &mut Vec<u8>) -> (Vec<Order>, bool) {
     let mut bytes = [0; 64];
@@ -163,18 +160,16 @@ fn take_orders(buffer: &mut Vec<u8>) -> Vec<Order> {
 /// The step at which a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartStage {
-    /// Making the process.
     Fork,
     /// Entering the working directory.
     Directory,
     /// Giving the descriptors their numbers.
     Descriptors,
-    /// Executing the shell.
     Exec,
 }
 
 wire! {
-    /// What a guard reports to the host.
+    /// A guard's report to the host.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum GuardReport {
         /// The guard has the whole command and waits to be told to begin ([`Order::Begin`]). `is_detached` says that the command
@@ -200,9 +195,9 @@ wire! {
         /// The process group that was reported as stopped has ended, or reads no more.
         10 AskerGone,
         /// The shell was reaped and the guard has closed the terminal's slave. `group` was the shell's process group;
-        /// `has_left` says whether processes of the command are left.
+        /// `has_left`: processes of the command are left.
         11 Exited { exit: Exit, group: ProcessGroup, has_left: bool },
-        /// The guard has looked for filters behind the ended shell.
+        /// The guard has looked for filters after the ended shell.
         12 LookedForFilters { has_any: bool },
         /// The command has left nothing. The guard waits for [`RENEW`].
         13 Free,
@@ -210,15 +205,15 @@ wire! {
         14 Unkillable { pid: Pid, program: Program },
         /// SIGPIPE was sent, as ordered.
         15 PipeBroken,
-        /// What a pause had stopped goes on, as ordered.
+        /// The processes that a pause had stopped go on, as ordered.
         16 Unpaused,
         /// The shell was stopped by this signal, on a relayed terminal.
         17 ShellStopped { signal: Signal },
         /// The shell of a relayed terminal goes on after a stop.
         18 ShellContinued,
-        /// The command has read what was typed, on a terminal that is relayed on demand.
+        /// The command has read the typed keys, on a terminal that is relayed on demand.
         19 KeysRead,
-        /// The command does not ask for keys any more. The next process that does will be stopped again.
+        /// The command asks for keys no longer. The next process that does will be stopped again.
         20 TerminalReturned,
         /// The shell has begun in the foreground, or the order to resume was obeyed: keys now reach the process group they
         /// are for.
@@ -227,13 +222,12 @@ wire! {
 }
 
 impl GuardReport {
-    /// Encodes the report.
     #[must_use]
     pub fn encode(self) -> [u8; REPORT_BYTES] {
         fixed(&self)
     }
 
-    /// Decodes a report; `None` when the bytes are not one.
+    /// Decodes a report; `None` if the bytes are not one.
     #[must_use]
     pub fn decode(bytes: &[u8; REPORT_BYTES]) -> Option<Self> {
         Self::take(&mut &bytes[..]).ok()

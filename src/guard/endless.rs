@@ -1,8 +1,8 @@
-//! Programs that read on behind the end of their input. zip(1) takes a password key by key and knows no end of file, so it
-//! would read the hung-up terminal for ever, as fast as a processor can.
+//! Ends programs that read on after the end of their input. zip(1) takes a password key by key and knows no end of
+//! file, so it would read the hung-up terminal forever, as fast as a processor can.
 //!
-//! Invariant: only a process that was stopped at the terminal when that was given up is looked at, and it is ended only
-//! where it has read over and over again and got nothing.
+//! Invariant: only processes stopped at the terminal when that was given up are examined, and one is ended only if it
+//! has read over and over again and got nothing.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::sys::tree::{self, Process};
 use crate::sys::usage::{self, Reads};
 use rexec_sh::protocol::process::Signal;
 
-/// A process that got end of file, and what it has read so far.
+/// A process that got end of file, and its reads so far.
 #[derive(Debug)]
 struct EndlessReader {
     process: Process,
@@ -28,7 +28,7 @@ pub(super) struct EndlessReaders {
 }
 
 impl EndlessReaders {
-    /// Looks at these processes from now on.
+    /// Watches these processes from now on.
     pub(super) fn watch(&mut self, processes: impl Iterator<Item = Process>, now: Instant) {
         self.readers.extend(processes.filter_map(|process| {
             let reads = usage::reads(process.pid)?;
@@ -37,13 +37,13 @@ impl EndlessReaders {
         self.look_at = (!self.readers.is_empty()).then(|| now + limits::ENDLESS_LOOK);
     }
 
-    /// When [`EndlessReaders::tick`] has something to do.
+    /// The time at which [`EndlessReaders::tick`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.look_at
     }
 
     /// Sends SIGHUP to those that have read and got nothing since the last look, as the end of a terminal does, and
-    /// SIGKILL to those that got it before. Others are not looked at again.
+    /// SIGKILL to those that got it before. Others are not watched any more.
     pub(super) fn tick(&mut self, now: Instant) {
         if self.look_at.is_none_or(|at| now < at) {
             return;

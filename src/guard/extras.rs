@@ -1,5 +1,5 @@
 //! Process attributes that few programs change, such as the scheduling policy. They are read from this process, and set
-//! in the child that executes the shell, as far as the kernel permits.
+//! in the child that executes the shell, if the kernel permits.
 
 use nix::libc::{self, c_int};
 
@@ -28,7 +28,7 @@ pub(super) fn read(filter: &[u8]) -> Extras {
     }
 }
 
-/// The attributes that differ from the guard's own, in the form in which system calls take them.
+/// The attributes that differ from the guard's own, in the form for system calls.
 pub(super) struct Changes {
     io_priority: Option<i32>,
     scheduler: Option<(i32, i32)>,

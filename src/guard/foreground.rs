@@ -1,15 +1,15 @@
-//! The terminal's foreground process group, and the groups that were stopped because they are not it.
+//! Manages the terminal's foreground process group, and the groups that were stopped because they are not it.
 //!
-//! The guard's own group is the foreground group. The guard reports a group that stops at the terminal to the host once.
-//! When the host has typed ^D, that group becomes the foreground group for a slice of time and is continued, so that it
-//! reads end of file. A group that only changes the modes gets its slice without ^D: it may read next, and then it asks.
-//! Where a person answers, the group keeps the foreground until that person leaves (`answer`).
+//! The guard's own group is the foreground group. The guard reports to the host, once, a group that stops at the
+//! terminal. When the host has typed ^D, that group becomes the foreground group for a slice of time and is continued,
+//! so that it reads end of file. A group that only changes the modes gets its slice without ^D: it may read next, and
+//! then it asks. Where a person answers, the group keeps the foreground until that person leaves (`answer`).
 //!
 //! A program of another session that asks for a password has no part in all this (`elsewhere`).
 //!
 //! Invariants: only one stopped group at a time is reported or has a slice, the others wait. The guard's group is the
-//! foreground group again before the slave is closed. A process that got SIGHUP and asks again is killed, because it can
-//! be neither answered nor left alone. Its shell goes on as if that program had failed, unless too many follow.
+//! foreground group again before the slave is closed. A process that got SIGHUP and asks again is killed, because it
+//! can be neither answered nor left alone. Its shell goes on as if that program had failed, unless too many follow.
 
 mod answer;
 mod elsewhere;
@@ -37,14 +37,13 @@ use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 /// Leaves the alternate screen, for a program that is hung up before it does so itself.
 const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";
 
-/// How a process group asks for the terminal.
+/// The way in which a process group asks for the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asking {
-    /// It was stopped.
     Stopped,
-    /// It was not, because it began to read while it was in the foreground.
+    /// It began to read while it was in the foreground, so it was not stopped.
     Reading,
-    /// It was not, because it belongs to another session.
+    /// It belongs to another session, so it was not stopped.
     Elsewhere,
 }
 
@@ -52,7 +51,7 @@ pub(super) enum Asking {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoppedGroup {
     pub(super) group: ProcessGroup,
-    /// Whether it reads the terminal. Otherwise it only changes the modes, or begins its job control.
+    /// True if it reads the terminal. Otherwise it only changes the modes, or begins its job control.
     pub(super) reads: bool,
     pub(super) how: Asking,
     /// The process that asked for the terminal; the rest of the group was stopped with it.
@@ -60,18 +59,18 @@ pub(super) struct StoppedGroup {
     pub(super) program: Program,
 }
 
-/// Why a group has the foreground.
+/// The reason why a group has the foreground.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lease {
     /// To read end of file.
     EndOfFile,
     /// To change the modes.
     Modes,
-    /// To read what a person types.
+    /// To read a person's keys.
     Answer,
 }
 
-/// Which group is in the foreground, and which groups wait for it.
+/// The group in the foreground, and the groups that wait for it.
 #[derive(Debug)]
 pub(super) struct Foreground {
     /// `None` once the shell has ended.
@@ -87,10 +86,10 @@ pub(super) struct Foreground {
     is_second_slice: bool,
     /// A person types for the command.
     is_answered: bool,
-    /// The foreground was another group's at some time.
+    /// Another group had the foreground at some time.
     was_lent: bool,
     leaving: Option<Leaving>,
-    /// The process of another session that was given end of file and may go on reading.
+    /// The process of another session that was given end of file and may still read.
     ended_elsewhere: Option<Pid>,
     hung_up_askers: Vec<Pid>,
     hung_up_groups: Vec<ProcessGroup>,
@@ -99,7 +98,7 @@ pub(super) struct Foreground {
 }
 
 impl Foreground {
-    /// The foreground of a terminal whose foreground group is the guard's.
+    /// The state of a terminal whose foreground group is the guard's.
     pub(super) fn new(slave: OwnedFd) -> Self {
         Self {
             modes: tcgetattr(&slave).ok(),
@@ -130,7 +129,8 @@ impl Foreground {
         self.away = Some(shell);
     }
 
-    /// The caller of a relayed terminal goes on, in the foreground or not; with `continues`, so does the command.
+    /// Lets the caller of a relayed terminal go on, in the foreground or not; with `continues`, the command goes on,
+    /// too.
     pub(super) fn resume(&mut self, is_foreground: bool, continues: bool, shell: ProcessGroup) {
         let Some(slave) = &self.slave else { return };
         let now = pty::foreground(slave).unwrap_or(self.own);
@@ -150,8 +150,8 @@ impl Foreground {
         }
     }
 
-    /// Takes the foreground from a command that does not ask for keys any more, so that the next process that does is
-    /// stopped. Returns false, and changes nothing, if a member of the foreground group still waits for keys.
+    /// Takes the foreground from a command that asks for keys no longer, so that the next process that does is stopped.
+    /// Returns false, and changes nothing, if a member of the foreground group still waits for keys.
     pub(super) fn withdraw(&mut self, waits_for_keys: impl Fn(ProcessGroup) -> bool) -> bool {
         let Some(slave) = &self.slave else { return false };
         let Some(group) = pty::foreground(slave).ok().filter(|group| *group != self.own) else { return false };
@@ -168,25 +168,25 @@ impl Foreground {
         true
     }
 
-    /// Whether the terminal's master is closed.
+    /// Returns true if the terminal's master is closed.
     pub(super) fn has_hung_up(&self) -> bool {
         let Some(slave) = &self.slave else { return false };
         let mut end = [PollFd::new(slave.as_fd(), PollFlags::empty())];
         poll(&mut end, PollTimeout::ZERO).is_ok_and(|found| found > 0)
     }
 
-    /// Bytes that the terminal has for its readers. While it reads lines, only complete lines count.
+    /// The bytes that the terminal has for its readers. In line mode, only complete lines count.
     pub(super) fn unread_keys(&self) -> usize {
         self.slave.as_ref().map_or(0, pty::unread)
     }
 
-    /// Whether this group is the foreground group of a terminal that reads lines.
+    /// Returns true if this group is the foreground group of a terminal in line mode.
     pub(super) fn reads_lines(&self, group: ProcessGroup) -> bool {
         let Some(slave) = &self.slave else { return false };
         pty::reads_lines(slave) && pty::foreground(slave).is_ok_and(|now| now == group)
     }
 
-    /// The group that the human's ^C is for: the foreground group, else the one that waits for input, else the shell's. The
+    /// The group for the human's ^C: the foreground group, else the one that waits for input, else the shell's. The
     /// terminal keeps the number of a group that has no members any more, which may be that of another command by then.
     pub(super) fn interruptible(
         &self,
@@ -199,13 +199,13 @@ impl Foreground {
         asked.find(|&group| has_members(group)).unwrap_or(shell)
     }
 
-    /// Whether the reported group has its slice.
+    /// Returns true if the reported group has its slice.
     pub(super) fn has_slice(&self) -> bool {
         self.slice_until.is_some()
     }
 
-    /// Whether a group waits for its slice. A group that stops again within its slice has to ask again, and so has one
-    /// that stops although it was reported while it went on reading: it may be stopped for something else.
+    /// Returns true if a group waits for its slice. A group that stops again within its slice must ask again. So must
+    /// one that stops after a report that it went on reading: it may be stopped for something else.
     pub(super) fn knows(&self, group: ProcessGroup) -> bool {
         let has_foreground = self.slice_until.is_some() || self.is_answered;
         let is_reported = self.reported.is_some_and(|known| known.group == group && known.how == Asking::Stopped);
@@ -225,7 +225,7 @@ impl Foreground {
         self.next_report()
     }
 
-    /// Reports the next group that waits. One that was continued since it was stopped asks no more.
+    /// Reports the next waiting group. One that was continued since its stop asks no more.
     fn next_report(&mut self) -> Option<GuardReport> {
         if self.reported.is_some() {
             return None;
@@ -251,8 +251,8 @@ impl Foreground {
         self.continue_in_foreground(Lease::EndOfFile);
     }
 
-    /// Gives the reported group a slice to change the modes. What was typed before, perhaps end of file, is dropped:
-    /// a program that reads next must be noticed.
+    /// Gives the reported group a slice to change the modes. Earlier keys, perhaps end of file, are dropped: a program
+    /// that reads next must be noticed.
     pub(super) fn pass_modes(&mut self) {
         if let Some(slave) = &self.slave {
             pty::drop_unread(slave);
@@ -272,7 +272,7 @@ impl Foreground {
         } else {
             match pty::set_foreground(slave, stopped.group) {
                 Ok(()) => _ = kill::group(stopped.group, CONT),
-                // A person is there to see to it.
+                // A person is there to handle it.
                 Err(_) if self.purpose == Lease::Answer => {}
                 // Continued in the background, it would only stop again.
                 Err(_) => self.hang_up(stopped),
@@ -329,8 +329,8 @@ impl Foreground {
         }
     }
 
-    /// Hangs up the reported group's asker, which has asked too often; returns the report on the next group. A slice
-    /// ends here, so that its end is not taken for the next group's.
+    /// Hangs up the reported group's asker after too many requests; returns the report on the next group. A slice ends
+    /// here, so that its end does not count as the next group's.
     pub(super) fn hang_up_reported(&mut self) -> Option<GuardReport> {
         if self.slice_until.take().is_some() {
             self.take_back();
@@ -341,8 +341,8 @@ impl Foreground {
         self.next_report()
     }
 
-    /// Sends SIGHUP to an asker, SIGKILL the second time. The whole group gets it instead when the asker belongs to
-    /// another user (only the group's other members can end it then), or when too many askers came before.
+    /// Sends SIGHUP to an asker, SIGKILL the second time. The whole group gets it instead if the asker belongs to
+    /// another user (only the group's other members can end it then), or after too many askers.
     fn hang_up(&mut self, stopped: StoppedGroup) {
         let asker = stopped.asker;
         if stopped.how == Asking::Elsewhere {
@@ -358,7 +358,7 @@ impl Foreground {
         }
         self.hung_up_askers.push(asker);
         let _ = kill::process(asker, CONT);
-        // The asker's shell is still stopped with it. What it writes next should not appear on the asker's screen.
+        // The asker's shell is still stopped with it. Its next output should not appear on the asker's screen.
         if tree::ends_within(asker, limits::HANG_UP_WAIT) {
             self.restore_terminal();
         }
@@ -390,9 +390,8 @@ impl Foreground {
         let _ = kill::group(group, CONT);
     }
 
-    /// Leaves the command without a controlling terminal, and continues what was stopped at it. What reads it from then on
-    /// is not stopped, and gets end of file as soon as the host has hung up.
-    /// Returns the processes that have asked.
+    /// Leaves the command without a controlling terminal, and continues the processes stopped at it. Later readers are
+    /// not stopped, and get end of file as soon as the host has hung up. Returns the processes that have asked.
     pub(super) fn give_up(&mut self) -> Vec<Pid> {
         let Some(slave) = self.slave.take() else { return Vec::new() };
         // Its SIGHUP is for the foreground group: the guard's own, which ignores it.

@@ -1,7 +1,7 @@
-//! How a guard ends its command's process tree: it kills every descendant, again and again, until none is left.
+//! Ends a command's process tree: kills every descendant, again and again, until none is left.
 //!
-//! Invariants: a hunt ends after [`limits::KILL_ROUNDS_MAX`] rounds or [`limits::KILL_HUNT`], whatever survives; the
-//! survivors are reported.
+//! Invariants: a hunt ends after [`limits::KILL_ROUNDS_MAX`] rounds or [`limits::KILL_HUNT`], and reports the
+//! survivors.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::sys::tree::Process;
 use crate::sys::{kill, process, tree};
 use rexec_sh::protocol::process::Signal;
 
-/// How far the end of the tree has got.
+/// The progress of ending the tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Hunt {
     /// Nobody wants the tree to end.
@@ -20,7 +20,7 @@ pub(super) enum Hunt {
     Grace { until: Instant },
     /// Every descendant is killed in rounds.
     Killing { round: u32, next: Instant, until: Instant },
-    /// SIGKILL does not end what is left.
+    /// SIGKILL does not end the remaining processes.
     GivenUp,
 }
 
@@ -34,7 +34,7 @@ impl Hunt {
         self.tick(now)
     }
 
-    /// When [`Hunt::tick`] has something to do.
+    /// The time at which [`Hunt::tick`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match *self {
             Self::Grace { until } | Self::Killing { next: until, .. } => Some(until),
@@ -42,7 +42,7 @@ impl Hunt {
         }
     }
 
-    /// Does what is due; returns the reports for the host.
+    /// Does the due work; returns the reports for the host.
     pub(super) fn tick(&mut self, now: Instant) -> Vec<GuardReport> {
         match *self {
             Self::Grace { until } if now >= until => self.start(now),

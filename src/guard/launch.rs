@@ -1,10 +1,10 @@
-//! The start of the shell: what happens between clone(2) and execve(2).
+//! The start of the shell: the steps between clone(2) and execve(2).
 //!
-//! The child shares the guard's memory until it executes (CLONE_VM), which saves copying page tables. Meanwhile the guard
-//! only closes its own copies of the command's descriptors, for which the child waits before it executes, and waits for
-//! the child. Invariant: the child makes system calls only. Everything it needs is prepared in [`Launch`], and it writes an
-//! error to [`Launch::failure`], where the guard reads it. (They share `errno`, too: the guard reads none meanwhile, and
-//! none of its calls fails while the child makes one that may.)
+//! The child shares the guard's memory until it executes (CLONE_VM), which saves copying page tables. Meanwhile the
+//! guard only closes its own copies of the command's descriptors (the child waits for that before it executes), and
+//! waits for the child. Invariant: the child makes system calls only. Everything it needs is prepared in [`Launch`],
+//! and it writes an error to [`Launch::failure`], where the guard reads it. (They share `errno`, too: the guard reads
+//! none meanwhile, and none of its calls fails while the child makes one that may.)
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -28,14 +28,14 @@ use rexec_sh::protocol::process::Pid;
 pub(super) const GUARD_IGNORES: [c_int; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTTIN, libc::SIGTTOU];
 
-/// The search path of execvp(3) when PATH is not set.
+/// The search path of execvp(3) if PATH is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// A prepared start: everything the child needs, in the form in which system calls take it.
+/// A prepared start: everything that the child needs, in the form for system calls.
 pub(super) struct Launch<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
-    /// Paths where the shell may be, in the order in which they are tried.
+    /// The possible paths of the shell, in the order in which they are tried.
     candidates: Vec<Cow<'a, CStr>>,
     /// The arguments with which /bin/sh runs a program that has no executable format (ENOEXEC, execvp(3)). The child
     /// puts the program's path into the second place.
@@ -44,7 +44,7 @@ pub(super) struct Launch<'a> {
     /// The `cgroup.procs` files of the caller's control groups.
     cgroups: Vec<&'a CStr>,
     directory: Directory<'a>,
-    /// Pairs of a descriptor and the number it gets. No descriptor has a number that another one gets.
+    /// Pairs of a descriptor and its target number. No descriptor's own number is a target of another one.
     places: Vec<(RawFd, RawFd)>,
     /// Resource limits that differ from the guard's own, with the number of the resource.
     limits: Vec<(c_int, libc::rlimit64)>,
@@ -62,7 +62,7 @@ pub(super) struct Launch<'a> {
     is_in_memory: AtomicU32,
 }
 
-/// Where the shell begins.
+/// The place of the shell at its beginning.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ShellPlace {
     /// In a background process group of the guard's session.
@@ -82,23 +82,21 @@ enum Directory<'a> {
     Named(&'a CStr),
 }
 
-/// The descriptors of a command.
 #[derive(Debug)]
 pub(super) struct Descriptors {
-    /// `None` when the command gives a path instead.
+    /// `None` if the command gives a path instead.
     pub(super) directory: Option<OwnedFd>,
     pub(super) stdin: Option<OwnedFd>,
-    /// The descriptor 0 of the caller, where the command gets the run's terminal instead.
+    /// The caller's descriptor 0, if the command gets the run's terminal instead.
     pub(super) terminal: Option<OwnedFd>,
     pub(super) inherited: Vec<OwnedFd>,
     pub(super) stdout: RawFd,
     pub(super) stderr: RawFd,
-    /// Owns `stdout` and `stderr` where they are pipes.
+    /// Owns `stdout` and `stderr` if they are pipes.
     pub(super) _kept: Vec<OwnedFd>,
 }
 
 impl<'a> Launch<'a> {
-    /// Prepares the start of a run.
     pub(super) fn new(
         run: &'a RunRequest<'a>,
         descriptors: &Descriptors,
@@ -147,7 +145,7 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Sets where the shell begins; without this call, in the background of the guard's terminal.
+    /// Sets the place of the shell; the default is the background of the guard's terminal.
     pub(super) fn begin_at(&mut self, place: ShellPlace) {
         self.place = place;
     }
@@ -159,11 +157,12 @@ impl<'a> Launch<'a> {
         self.env.splice(end..end, missing);
     }
 
-    /// Makes the shell's process and returns when it has executed the shell, which it does once `let_go` has closed the
-    /// guard's copies of the command's descriptors. The process does not keep the guard's control
-    /// socket meanwhile: while it waits for a disk, the host still learns of the guard's death.
+    /// Makes the shell's process and returns when it has executed the shell. It does that once `let_go` has closed the
+    /// guard's copies of the command's descriptors. The process does not keep the guard's control socket meanwhile:
+    /// while it waits for a disk, the host still learns of the guard's death.
     ///
     /// # Errors
+    ///
     /// The step that failed and its errno. There is no process then.
     pub(super) fn start(&self, let_go: &mut dyn FnMut()) -> Result<Pid, (StartStage, i32)> {
         const STACK_BYTES: usize = 64 << 10;
@@ -185,7 +184,7 @@ impl<'a> Launch<'a> {
         wake(&self.is_let_go);
         while self.is_in_memory.load(Ordering::Acquire) != 0 {
             let is_due = !wait_while(&self.is_in_memory, 1, limits::LET_GO_PATIENCE);
-            // One that was killed before it could set the address has told nobody.
+            // A child killed before it could set the address has reported nothing.
             if is_due && has_ended(pid) {
                 break;
             }
@@ -237,7 +236,7 @@ impl<'a> Launch<'a> {
             self.set_scheduling();
             let mask = self.attributes.blocked;
             libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0_usize, size_of::<u64>());
-            // A guard that was killed wakes nobody.
+            // A killed guard wakes nobody.
             if self.is_let_go.load(Ordering::Acquire) == 0 {
                 wait_while(&self.is_let_go, 0, limits::LET_GO_PATIENCE);
             }
@@ -270,14 +269,15 @@ impl<'a> Launch<'a> {
         error
     }
 
-    /// Whether the program is searched for as by execvp(3). Otherwise it is a shell with a known path.
+    /// Returns true if the program is searched as by execvp(3). Otherwise it is a shell with a known path.
     fn searches(&self) -> bool {
         matches!(self.directory, Directory::Named(_)) || self.attributes.extras.direct.is_some()
     }
 
-    /// Moves this process into its caller's control groups. Where a move fails, the command runs in the host's group.
+    /// Moves this process into its caller's control groups. If a move fails, the command runs in the host's group.
     ///
     /// # Safety
+    ///
     /// Only in the child.
     unsafe fn enter_groups(&self) {
         for file in &self.cgroups {
@@ -306,9 +306,11 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Sets priorities and limits, as far as the kernel permits: a host with lower limits than its caller cannot raise them.
+    /// Sets priorities and limits, up to the kernel's limits: a host with lower limits than its caller cannot raise
+    /// them.
     ///
     /// # Safety
+    ///
     /// Only in the child.
     unsafe fn set_scheduling(&self) {
         // SAFETY: system calls on numbers and on memory that `Launch` owns.
@@ -339,7 +341,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// The command's environment: its caller's, in which the host's variables take the places of those with their names.
+/// The command's environment: its caller's, with the host's variables in place of those with the same names.
 fn environment<'a>(run: &'a RunRequest<'a>) -> impl Iterator<Item = &'a CStr> {
     let added = &run.attributes.extras.variables;
     let is_replaced = |entry: &CStr| added.iter().any(|variable| name_of(variable) == name_of(entry));
@@ -356,8 +358,8 @@ fn name_of(entry: &CStr) -> &[u8] {
     entry.to_bytes().split(|&byte| byte == b'=').next().unwrap_or_default()
 }
 
-/// The paths at which a program may be: for a name without a slash, one in each directory of PATH. An empty entry of
-/// PATH is the working directory. Only the child touches them, because a directory may be on a file system that hangs.
+/// The possible paths of a program: for a name without a slash, one in each directory of PATH. An empty entry of PATH
+/// is the working directory. Only the child touches them, because a directory may be on a file system that hangs.
 fn candidates<'a>(run: &RunRequest<'a>) -> Vec<Cow<'a, CStr>> {
     let name = run.shell.to_bytes();
     if name.contains(&b'/') {
@@ -371,7 +373,7 @@ fn candidates<'a>(run: &RunRequest<'a>) -> Vec<Cow<'a, CStr>> {
     path.unwrap_or(DEFAULT_PATH).split(|&byte| byte == b':').map(|folder| Cow::Owned(place(folder))).collect()
 }
 
-/// Sleeps while the word has this value. Returns false after this time.
+/// Sleeps while the word has this value. Returns false after the timeout.
 fn wait_while(word: &AtomicU32, value: u32, patience: Duration) -> bool {
     let time = libc::timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
     // SAFETY: the word and the time outlive the call.
@@ -389,7 +391,7 @@ fn has_ended(child: libc::pid_t) -> bool {
     }
 }
 
-/// Wakes who sleeps on a word that has changed.
+/// Wakes the sleeper on a word that has changed.
 fn wake(word: &AtomicU32) {
     // SAFETY: the word outlives the call.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };

@@ -1,5 +1,4 @@
-//! The processes that a guard leaves behind when it is killed. They become children of the host, which is the subreaper
-//! above its guards.
+//! The processes that a killed guard leaves behind. They become children of the host, the subreaper above its guards.
 //!
 //! A guard that ends by itself has no children left. Invariants: children that the host had before it became the host,
 //! and their descendants, never count as orphans. A process is identified by its number and its start, and signalled
@@ -36,12 +35,11 @@ impl Kin {
     }
 }
 
-/// The orphans of one guard.
 #[derive(Debug)]
 pub struct Orphans {
     /// The guard, which led the session of the command.
     session: Pid,
-    /// Number and start of each orphan at the last look, so that one whose parent has ended is recognized.
+    /// Number and start of each orphan at the last look. They identify one whose parent has ended.
     seen: BTreeMap<Pid, u64>,
     sessions: BTreeSet<Pid>,
 }
@@ -49,9 +47,9 @@ pub struct Orphans {
 /// Children of the host that are not orphans of the guard in question.
 #[derive(Debug)]
 pub struct Others<'a> {
-    /// From before the host became the host.
+    /// From before this process became the host.
     pub kin: &'a Kin,
-    /// Guards and helper processes. What lives in a session that one of them leads belongs to it.
+    /// Guards and helper processes. Processes in a session of one of them belong to it.
     pub known: BTreeSet<Pid>,
     /// Orphans of other guards.
     pub orphans: Vec<&'a Orphans>,
@@ -59,14 +57,13 @@ pub struct Others<'a> {
     pub left: BTreeSet<(Pid, u64)>,
 }
 
-/// What a look at the orphans of one guard found.
+/// The result of a look at the orphans of one guard.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
-    /// These live, nearest first.
+    /// Living orphans, nearest first.
     Living(Vec<Process>),
     /// None, while the host got further children. A process that forks and ends just then leaves its child to the host.
     Unsure,
-    /// None.
     Nothing,
 }
 
@@ -77,8 +74,8 @@ impl Orphans {
         Self { session: guard, seen: seen.iter().copied().collect(), sessions: BTreeSet::new() }
     }
 
-    /// Whether the guard has not ended yet. While a process ends, its descriptors are closed before its children get
-    /// another parent.
+    /// Returns true if the guard has not ended yet. While a process ends, its descriptors are closed before its
+    /// children get another parent.
     #[must_use]
     pub fn is_guard_alive(&self) -> bool {
         is_child(self.session)
@@ -153,7 +150,7 @@ pub fn signal(processes: &[Process], signal: Signal) {
     }
 }
 
-/// Whether this is a child of this process that has not ended.
+/// Returns true if this is a child of this process that has not ended.
 pub(crate) fn is_child(pid: Pid) -> bool {
     tree::process(pid).is_some_and(|child| !child.is_zombie && child.parent == process::pid())
 }

@@ -7,13 +7,12 @@ use crate::sys::{process, tree};
 use rexec_sh::protocol::process::Signal;
 
 impl Supervisor {
-    /// Stops every process of the command.
     pub(super) fn pause(&mut self) {
         let paused = self.paused.get_or_insert_default();
         paused.stop(limits::PAUSE_ROUNDS_MAX, || tree::descendants(process::pid()));
     }
 
-    /// Continues what [`Supervisor::pause`] has stopped.
+    /// Continues the processes that [`Supervisor::pause`] has stopped.
     pub(super) fn unpause(&mut self) {
         let Some(paused) = self.paused.take() else { return };
         paused.resume();

@@ -14,13 +14,12 @@ use crate::sys::tree::Process;
 pub struct PausedTree(Vec<Process>);
 
 impl PausedTree {
-    /// The tree of these processes, which were stopped before.
     #[must_use]
     pub fn of(stopped: Vec<Process>) -> Self {
         Self(stopped)
     }
 
-    /// Stops every process of a tree that `look` returns, until it returns none that is new, but looks this often at most.
+    /// Stops every process of a tree that `look` returns, until it returns no new ones, with at most `looks_max` looks.
     /// Processes of other users, as below sudo(8), cannot be stopped.
     pub fn stop(&mut self, looks_max: u32, look: impl Fn() -> Vec<Process>) {
         let mut seen: BTreeSet<_> = self.0.iter().map(identity).collect();
@@ -36,13 +35,12 @@ impl PausedTree {
         }
     }
 
-    /// Continues them.
     pub fn resume(self) {
         orphans::signal(&self.0, CONT);
     }
 }
 
-/// What tells a process from any other one.
+/// The identity of a process.
 fn identity(process: &Process) -> (i32, u64) {
     (process.pid.number(), process.start)
 }

@@ -1,6 +1,7 @@
-//! What waitpid(2) says about a guard's children.
+//! Reads the events of a guard's children from waitpid(2).
 //!
-//! Not by way of nix: it has no names for real-time signals, and fails after it has reaped a child that died of one.
+//! This does not use nix: it has no names for real-time signals, and fails after it has reaped a child that died of
+//! one.
 
 use std::io;
 
@@ -9,7 +10,7 @@ use nix::libc;
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::{Pid, Signal};
 
-/// What has happened to the children of this process.
+/// An event of a child of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChildEvent {
     /// Nothing new.

@@ -1,7 +1,7 @@
 //! The command that a guard receives from the host, and its start.
 //!
-//! Invariants: before the shell's process is made, the host has ordered to begin, or gets the report that the command
-//! begins. Until then, an order that would end a shell at its very beginning has the same result without one.
+//! Invariants: before the shell's process is made, the host has given the order to begin, or gets the report that the
+//! command begins. Until then, an order that would end a shell at its very beginning has the same result without one.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -26,11 +26,10 @@ use crate::sys::{self, pty, socket};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
-/// A command as the host sent it.
 pub(super) struct ReceivedRun {
     pub(super) plan: RunPlan,
     frame: Vec<u8>,
-    /// Bytes of orders that arrived behind the frame.
+    /// Bytes of orders that arrived after the frame.
     rest: Vec<u8>,
     descriptors: Vec<OwnedFd>,
 }
@@ -39,23 +38,23 @@ pub(super) struct ReceivedRun {
 pub(super) struct StartedRun {
     pub(super) shell: Pid,
     pub(super) relayed: Option<RelayedTerminal>,
-    /// Whether the guard's terminal is the command's controlling one.
+    /// True if the guard's terminal is the command's controlling one.
     pub(super) has_terminal: bool,
     /// The pipe that is the command's standard input.
     pub(super) input: Option<PipeNumber>,
-    /// The command's standard input, where something may still come that it should find no terminal for.
+    /// The command's standard input, if it may still get something, for which the command should have no terminal.
     pub(super) late_input: Option<OwnedFd>,
     /// Orders that came before there was a shell.
     pub(super) orders: Vec<Order>,
-    /// The incomplete order behind them.
+    /// The incomplete order after them.
     pub(super) rest: Vec<u8>,
 }
 
-/// Why there is no shell.
+/// The reason why there is no shell.
 pub(super) enum NotStarted {
     /// The host is gone, so nobody wants the command.
     HostGone,
-    /// For the reason in this report.
+    /// The reason is in this report.
     Report(GuardReport),
 }
 
@@ -65,10 +64,11 @@ impl From<GuardReport> for NotStarted {
     }
 }
 
-/// Waits for a command. `None` when the host is gone before the command is complete.
+/// Waits for a command. `None` if the host is gone before the command is complete.
 ///
 /// # Errors
-/// `InvalidData` when the host sends anything else; as recvmsg(2).
+///
+/// `InvalidData` if the host sends anything else; as recvmsg(2).
 pub(super) fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<ReceivedRun>> {
     let mut run = ReceivedRun { plan: RunPlan::default(), frame: Vec::new(), rest: Vec::new(), descriptors: held };
     let mut buffer = vec![0; 16 << 10];
@@ -107,7 +107,7 @@ impl ReceivedRun {
         let raised = make_room(&run.attributes.inherited)?.then(Baseline::read);
         let mut descriptors = arrange(self.descriptors, self.plan, &run, slave)
             .map_err(|error| failed(StartStage::Descriptors, error.raw_os_error().unwrap_or(libc::EPROTO)))?;
-        // Now, because a terminal whose master the host has closed does not tell its modes any more.
+        // Now, because a terminal whose master the host has closed does not report its modes any more.
         let terminal = descriptors.terminal.take();
         let relayed = self.plan.has(control::PLAN_RELAYED).then(|| RelayedTerminal {
             is_foreground: self.plan.has(control::PLAN_FOREGROUND),
@@ -180,7 +180,8 @@ fn prepare<'a>(
     launch
 }
 
-/// Makes the shell's process, which begins once `let_go` has closed the guard's copies. While the system has too many processes, it tries again for [`limits::FORK_TIMEOUT`].
+/// Makes the shell's process. It begins once `let_go` has closed the guard's copies. While the system has too many
+/// processes, it tries again for [`limits::FORK_TIMEOUT`].
 #[expect(clippy::disallowed_methods, reason = "a guard has nothing else to do yet")]
 fn launch_patiently(
     launch: &Launch<'_>,
@@ -204,16 +205,15 @@ fn launch_patiently(
 /// Orders that come before there is a shell.
 struct EarlyOrders<'a> {
     control: &'a OwnedFd,
-    /// Bytes of orders that are not complete yet.
+    /// Bytes of an incomplete order.
     bytes: Vec<u8>,
     /// For the shell, once it exists.
     kept: Vec<Order>,
-    /// The order to begin has come.
     may_begin: bool,
 }
 
 impl EarlyOrders<'_> {
-    /// Waits for the order to begin. Returns how often it may have slept.
+    /// Waits for the order to begin. Returns the number of possible sleeps.
     fn await_begin(&mut self, run: &RunRequest<'_>) -> Result<i64, NotStarted> {
         let until = Instant::now() + limits::LET_GO_PATIENCE;
         let mut sleeps = 0;
@@ -229,8 +229,7 @@ impl EarlyOrders<'_> {
         }
     }
 
-    /// Takes the orders that have come. Fails when the host is gone, or when an order would end a shell that has just
-    /// begun.
+    /// Takes the present orders. Fails if the host is gone, or if an order would end a shell that has just begun.
     fn take(&mut self, run: &RunRequest<'_>) -> Result<(), NotStarted> {
         let (orders, is_gone) = control::receive_orders(self.control, &mut self.bytes);
         for order in orders {
@@ -311,7 +310,7 @@ fn clear_of(targets: &[i32], fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// Raises the guard's limit so that it may have descriptors with these numbers, because a caller's limit can be higher
-/// than the host's. Returns whether it was raised.
+/// than the host's. Returns true if it was raised.
 fn make_room(numbers: &[i32]) -> Result<bool, GuardReport> {
     let Some(descriptor) = numbers.iter().copied().max() else { return Ok(false) };
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((libc::rlim_t::MAX, libc::rlim_t::MAX));

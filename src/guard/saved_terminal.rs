@@ -1,8 +1,8 @@
 //! A caller's terminal that the shim relays, and the modes it had before.
 //!
 //! The shim restores the modes whenever it ends, except by SIGKILL. Then the host restores them, and if the host is
-//! killed too, the guard does. Invariants: modes are restored only while those of the shim are in force, so that the
-//! modes of a later program are not touched; the terminal is neither read nor written, and no call waits.
+//! killed too, the guard does. Invariants: modes are restored only while those of the shim are in force, so the modes
+//! of a later program are not touched; the terminal is neither read nor written, and no call waits.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -10,7 +10,6 @@ use nix::libc;
 use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use rexec_sh::protocol::wire::TerminalModes;
 
-/// A caller's terminal and its modes.
 #[derive(Debug)]
 pub struct SavedTerminal {
     terminal: OwnedFd,
@@ -18,15 +17,15 @@ pub struct SavedTerminal {
 }
 
 impl SavedTerminal {
-    /// A terminal with its modes of now, before the shim makes it raw. `None` when it is not a terminal.
+    /// A terminal with its present modes, before the shim makes it raw. `None` if it is not a terminal.
     #[must_use]
     pub fn new(terminal: OwnedFd) -> Option<Self> {
         let before = tcgetattr(&terminal).ok()?;
         Some(Self { terminal, before })
     }
 
-    /// The same for a terminal that is held elsewhere too. What is no terminal is not copied: to close a copy may take
-    /// time.
+    /// As [`SavedTerminal::new`], for a terminal that is held elsewhere too. Other files are not copied: closing a copy
+    /// may take time.
     #[must_use]
     pub fn of(terminal: &impl AsFd) -> Option<Self> {
         let before = tcgetattr(terminal).ok()?;
@@ -52,7 +51,7 @@ impl SavedTerminal {
         }
     }
 
-    /// A terminal to which the modes of the other one must be restored. `None` when the other is not a terminal.
+    /// A terminal to which the modes of the other one must be restored. `None` if the other is not a terminal.
     #[must_use]
     pub fn with_modes_of(terminal: OwnedFd, other: &OwnedFd) -> Option<Self> {
         let before = tcgetattr(other).ok()?;
@@ -64,7 +63,7 @@ impl SavedTerminal {
         let _ = tcsetattr(to, SetArg::TCSANOW, &self.before);
     }
 
-    /// Restores the modes, if the terminal is raw, as a shim leaves it that was killed.
+    /// Restores the modes, if the terminal is raw, as a killed shim leaves it.
     pub fn restore(&self) {
         if tcgetattr(&self.terminal).is_ok_and(|now| is_raw(&now)) {
             let _ = tcsetattr(&self.terminal, SetArg::TCSANOW, &self.before);
@@ -72,7 +71,7 @@ impl SavedTerminal {
     }
 }
 
-/// Has a terminal turn newlines into CR LF on their way out, as terminals do by default (OPOST and ONLCR of termios(3)).
+/// Makes a terminal turn newlines into CR LF in its output, as terminals do by default (OPOST and ONLCR of termios(3)).
 pub fn process_output(terminal: &OwnedFd) {
     if let Ok(mut modes) = tcgetattr(terminal) {
         modes.output_flags.insert(OutputFlags::OPOST | OutputFlags::ONLCR);
@@ -80,7 +79,7 @@ pub fn process_output(terminal: &OwnedFd) {
     }
 }
 
-/// The device number of a terminal, also of one that was opened as /dev/tty.
+/// The device number of a terminal, even of one opened as /dev/tty.
 fn number_of(terminal: &OwnedFd) -> Option<u32> {
     let mut number: libc::c_uint = 0;
     // SAFETY: the kernel writes one unsigned int.
@@ -88,7 +87,7 @@ fn number_of(terminal: &OwnedFd) -> Option<u32> {
     (result == 0).then_some(number)
 }
 
-/// The modes of a terminal that a command may change; `None` when it is not a terminal.
+/// The modes of a terminal that a command may change; `None` if it is not a terminal.
 #[must_use]
 pub fn modes_of(terminal: &OwnedFd) -> Option<TerminalModes> {
     let modes = tcgetattr(terminal).ok()?;
@@ -100,7 +99,7 @@ pub fn modes_of(terminal: &OwnedFd) -> Option<TerminalModes> {
     })
 }
 
-/// Whether a terminal passes everything on, as under a shim. Line editors keep output processing or signals on.
+/// Returns true if a terminal passes everything on, as under a shim. Line editors keep output processing or signals on.
 fn is_raw(modes: &Termios) -> bool {
     let local = LocalFlags::ECHO | LocalFlags::ICANON | LocalFlags::ISIG | LocalFlags::IEXTEN;
     let input = InputFlags::ICRNL | InputFlags::INLCR | InputFlags::IXON;

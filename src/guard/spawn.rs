@@ -1,4 +1,4 @@
-//! How a guard comes to be: the host's side, which forks it, and its first steps.
+//! Makes guards: the host's side, which forks one, and the guard's first steps.
 //!
 //! Invariant: the host signals a guard only while the guard's process number is certainly its own.
 
@@ -22,7 +22,7 @@ use crate::sys::own_table::{self, Birth};
 use crate::sys::{self, caller_descriptor, process, pty, socket};
 use rexec_sh::protocol::process::{Pid, Signal};
 
-/// A guard, as the host holds it.
+/// The host's handles of a guard.
 #[derive(Debug)]
 pub struct Guard {
     /// The guard's process. It leads the session of the run's terminal.
@@ -30,7 +30,6 @@ pub struct Guard {
     /// The control socket, non-blocking: the host writes orders and reads reports. It is at its end when the guard has
     /// ended.
     pub control: OwnedFd,
-    /// The terminal's master.
     pub master: OwnedFd,
 }
 
@@ -39,7 +38,7 @@ pub fn wake(pid: Pid, control: &OwnedFd) {
     signal(pid, control, CONT);
 }
 
-/// Sends SIGCONT to a guard if it is stopped, and returns whether it was. A guard that stops at this moment is not noticed.
+/// Sends SIGCONT to a guard if it is stopped; returns true if it was. A guard that stops at this moment is not noticed.
 pub fn wake_if_stopped(pid: Pid, control: &OwnedFd) -> bool {
     let is_stopped = kill::is_stopped_child(pid);
     if is_stopped {
@@ -48,7 +47,7 @@ pub fn wake_if_stopped(pid: Pid, control: &OwnedFd) -> bool {
     is_stopped
 }
 
-/// Whether a guard lives. It must be a child of this process.
+/// Returns true if a guard lives. It must be a child of this process.
 #[must_use]
 pub fn is_alive(pid: Pid) -> bool {
     orphans::is_child(pid)
@@ -59,8 +58,8 @@ pub fn kill(pid: Pid, control: &OwnedFd) {
     signal(pid, control, Signal::KILL);
 }
 
-/// Signals a guard unless it has ended, because its number may belong to another process then. The guard holds the only
-/// other end of the control socket. If that end is open after the pidfd was opened, the pidfd refers to the guard.
+/// Signals a guard unless it has ended: then its number may belong to another process. The guard holds the only other
+/// end of the control socket. If that end is open after the pidfd was opened, the pidfd refers to the guard.
 fn signal(pid: Pid, control: &OwnedFd, signal: Signal) {
     let process = Pidfd::open(pid);
     match process {
@@ -71,7 +70,7 @@ fn signal(pid: Pid, control: &OwnedFd, signal: Signal) {
     }
 }
 
-/// Whether the guard at the other end of its control socket is dead, or dying.
+/// Returns true if the guard at the other end of its control socket is dead, or dying.
 #[must_use]
 pub fn has_left(control: &OwnedFd) -> bool {
     let mut other_end = [PollFd::new(control.as_fd(), PollFlags::empty())];
@@ -82,7 +81,8 @@ pub fn has_left(control: &OwnedFd) -> bool {
 /// they had come with the command.
 ///
 /// # Errors
-/// EMFILE, ENFILE, ENOSPC, EAGAIN or ENOMEM, when descriptors, terminals or processes have run out.
+///
+/// EMFILE, ENFILE, ENOSPC, EAGAIN or ENOMEM, if descriptors, terminals or processes have run out.
 pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
     let (control, far) = socket::pair()?;
     let pty = pty::open(size)?;
@@ -102,7 +102,7 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
     }
 }
 
-/// The same without a copy of anything of a caller's, which the guard might wait for when it closes it.
+/// As [`make`], without copies of a caller's descriptors: the guard might wait when it closes one.
 fn make_apart(control: OwnedFd, far: OwnedFd, pty: pty::Pty) -> io::Result<Guard> {
     match own_table::fork(&[far.as_raw_fd(), pty.slave.as_raw_fd()])? {
         Birth::Parent(pid) => Ok(Guard { pid, control, master: pty.master }),
@@ -117,15 +117,15 @@ fn make_apart(control: OwnedFd, far: OwnedFd, pty: pty::Pty) -> io::Result<Guard
     }
 }
 
-/// Is a guard until its end.
+/// Runs a guard to its end.
 fn live(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> ! {
     std::panic::set_hook(Box::new(|_| process::exit(70)));
     let code = serve(control, slave, held);
     process::exit(code.unwrap_or_else(|error| error.raw_os_error().unwrap_or(1)))
 }
 
-/// Becomes a guard and serves commands, one after the other, each on a terminal of its own. It ends after one that has
-/// left anything. Returns the exit code.
+/// Becomes a guard and serves commands, one after the other, each on a terminal of its own. It ends after a command
+/// that has left anything. Returns the exit code.
 fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<i32> {
     let mut signals = become_guard(&control, &slave, &held)?;
     let files = ConditionFiles::open();
@@ -165,7 +165,7 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
     }
 }
 
-/// Waits for the terminal of the next command. `None` when the host is gone, or lets the guard go.
+/// Waits for the terminal of the next command. `None` if the host is gone, or lets the guard go.
 fn next_terminal(control: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let (mut order, mut slaves) = ([0; control::ORDER_BYTES], Vec::new());
     loop {

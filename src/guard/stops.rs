@@ -1,8 +1,8 @@
-//! What a guard does when processes of its command stop at the terminal.
+//! A guard's reactions to processes of its command that stop at the terminal.
 //!
-//! Stops of the guard's own children, adopted ones included, arrive with SIGCHLD. For processes further below, the guard
-//! looks through the tree when the host orders it. Invariants: processes that are at another terminal or at none are
-//! left alone, and so are those that a signal from elsewhere stopped.
+//! Stops of the guard's own children, adopted ones included, arrive with SIGCHLD. For processes further below, the
+//! guard looks through the tree when the host orders it. Invariants: it leaves alone processes at another terminal or
+//! at none, and those stopped by a signal from elsewhere.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 impl Supervisor {
-    /// A child was stopped.
+    /// Handles the stop of a child.
     pub(super) fn on_stopped(&mut self, pid: Pid, signal: Signal) {
         if self.paused.is_some() {
             if matches!(signal, TTIN | TTOU) {
@@ -34,7 +34,7 @@ impl Supervisor {
         }
         if self.shell.is_some() && tree::process(pid).is_some_and(|process| process.group == self.group) {
             self.is_reusable = false;
-            // Without a terminal, these come from kill(2) only.
+            // Without a terminal, these come only from kill(2).
             let is_asking = matches!(signal, TTIN | TTOU) && self.foreground.has_terminal();
             let stops_no_orphan = matches!(signal, TSTP | TTIN | TTOU) && !is_asking;
             if stops_no_orphan && self.caller.is_orphaned() {
@@ -43,7 +43,7 @@ impl Supervisor {
             }
             self.caller.watch(Instant::now());
         }
-        // Another stop signal was sent by somebody, and that sender will also continue the process.
+        // Another stop signal has a sender, who will also continue the process.
         if !matches!(signal, TTIN | TTOU) {
             return;
         }
@@ -56,15 +56,15 @@ impl Supervisor {
         }
     }
 
-    /// A child goes on after a stop.
+    /// Reports that the shell goes on after a stop.
     pub(super) fn on_continued(&self, pid: Pid) {
         if self.relayed.is_some() && Some(pid) == self.shell {
             self.report(&[GuardReport::ShellContinued]);
         }
     }
 
-    /// Looks whether the caller's group was orphaned while the command is stopped. What asks for the terminal is not stopped
-    /// in its caller's place.
+    /// Checks if the caller's group was orphaned while the command is stopped. A process that asks for the terminal is
+    /// not stopped in its caller's place.
     pub(super) fn look_at_caller(&mut self) {
         let members = members_of(self.group);
         if self.shell.is_none() || !members.iter().any(|process| process.is_stopped) {
@@ -78,7 +78,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes which process asked for a terminal that is relayed on demand.
+    /// Notes the process that asked for a terminal relayed on demand.
     fn note_asker(&mut self, signal: Signal) {
         let Some(demand) = self.demand.as_mut().filter(|_| matches!(signal, TTIN | TTOU)) else { return };
         let members = members_of(self.group);
@@ -148,8 +148,8 @@ fn members_of(group: ProcessGroup) -> Vec<Process> {
     tree::descendants(process::pid()).into_iter().filter(|process| process.group == group).collect()
 }
 
-/// Whether a process is in the session of the run's terminal. Processes that made a session of their own, or run below
-/// script(1) or tmux(1), stop at another terminal or at none.
+/// Returns true if a process is in the session of the run's terminal. Processes that made a session of their own, or
+/// run below script(1) or tmux(1), stop at another terminal or at none.
 fn is_at_run_terminal(process: &Process) -> bool {
     process.session == process::pid()
 }

@@ -38,18 +38,18 @@ pub(super) struct Supervisor {
     /// `Some` until the shell is reaped: only then is the number its own.
     pub(super) shell: Option<Pid>,
     pub(super) group: ProcessGroup,
-    /// Whether what is left of the shell's group is killed once the caller has its result.
+    /// True if the rest of the shell's group is killed once the caller has its result.
     kills_group: bool,
-    /// When what is left of the shell's group is killed.
+    /// The time at which the rest of the shell's group is killed.
     group_ends: Option<Instant>,
     /// Time from the death of the shell by its caller's signal to the SIGKILL for its group.
     grace: Duration,
-    /// The signals that the caller has sent; bit N is signal N.
+    /// The caller's signals so far; bit N is signal N.
     signalled: u128,
-    /// The whole tree ends, because an order said so. A host that dies before it has sent the next one changes nothing of it.
+    /// The whole tree ends, because of an order. The host's death before the next order changes nothing about that.
     must_end: bool,
     host_lives: bool,
-    /// Bytes of orders that are not complete yet.
+    /// Bytes of an incomplete order.
     orders: Vec<u8>,
     hunt: Hunt,
     /// The processes that an order to pause stopped, until they are continued.
@@ -57,13 +57,13 @@ pub(super) struct Supervisor {
     /// Stops at the terminal that the guard noticed only after the pause had begun.
     pub(super) stopped_before_pause: Vec<(Pid, Signal)>,
     pub(super) relayed: Option<RelayedTerminal>,
-    /// Where the command gets keys only while it asks for them.
+    /// Set if the command gets keys only while it asks for them.
     pub(super) demand: Option<Demand>,
-    /// Programs that read on behind the end of a terminal that was given up.
+    /// Programs that read on after the end of a terminal that was given up.
     endless: EndlessReaders,
-    /// The command's standard input, and until when it is watched for something to come into it.
+    /// The command's standard input, and the end of the time in which it is watched for data.
     late_input: Option<(OwnedFd, Instant)>,
-    /// The pipe that the command has as its standard input. What is in it came from elsewhere.
+    /// The pipe that is the command's standard input. Its contents came from elsewhere.
     pub(super) own_input: Option<PipeNumber>,
     pub(super) caller: CallerGroup,
     /// The guard may serve another command after this one.
@@ -73,7 +73,7 @@ pub(super) struct Supervisor {
 /// A run's terminal that stands for its caller's.
 #[derive(Debug)]
 pub(super) struct RelayedTerminal {
-    /// Whether the shell begins in the foreground.
+    /// True if the shell begins in the foreground.
     pub(super) is_foreground: bool,
     /// The caller's terminal, if it sent one.
     pub(super) caller: Option<SavedTerminal>,
@@ -118,23 +118,24 @@ impl Supervisor {
         Self { relayed, ..self }
     }
 
-    /// The same supervisor, of a command that has this pipe as its standard input. It watches `late_input` for a while,
-    /// whether something comes into it.
+    /// The same supervisor, of a command that has this pipe as its standard input. It watches `late_input` for data for
+    /// a while.
     pub(super) fn with_input(self, own_input: Option<PipeNumber>, late_input: Option<OwnedFd>) -> Self {
         let until = Instant::now() + limits::LATE_INPUT;
         Self { late_input: late_input.map(|input| (input, until)), own_input, ..self }
     }
 
-    /// Obeys orders that came before there was a shell. `rest` is the incomplete order behind them.
+    /// Obeys orders that came before there was a shell. `rest` is the incomplete order after them.
     pub(super) fn take_early(&mut self, orders: Vec<Order>, rest: Vec<u8>) {
         self.orders = rest;
         orders.into_iter().for_each(|order| self.obey(order));
     }
 
-    /// Works until no process is left to watch. Returns what the guard needs for another command, if this one's shell
-    /// was its last process and nobody has ordered anything.
+    /// Works until no process is left to watch. Returns the descriptors for another command, if this one's shell was
+    /// its last process and no order has come.
     ///
     /// # Errors
+    ///
     /// As poll(2).
     pub(super) fn run(mut self, sleeps: &mut SleepCount) -> nix::Result<Option<(OwnedFd, SignalFd)>> {
         loop {
@@ -152,7 +153,7 @@ impl Supervisor {
         }
     }
 
-    /// Sleeps until something happens or is due; returns whether there may be orders.
+    /// Sleeps until something happens or is due; returns true if there may be orders.
     fn wait(&mut self) -> nix::Result<bool> {
         let now = Instant::now();
         let demand = self.demand.as_ref().and_then(Demand::deadline);
@@ -197,7 +198,7 @@ impl Supervisor {
         Ok(has_orders)
     }
 
-    /// The command's standard input has changed: there is something in it, or its writers are gone.
+    /// Checks the command's standard input after a change: it has data, or its writers are gone.
     fn look_at_input(&mut self) {
         let input = self.late_input.take();
         if input.is_some_and(|(input, _)| standard_input::unread(&input) == Unread::Something) {
@@ -234,7 +235,7 @@ impl Supervisor {
         let _ = sys::write(&self.control, &bytes);
     }
 
-    /// Reaps children that have ended and notes those that were stopped; returns whether any children are left.
+    /// Reaps ended children and notes stopped ones; returns true if any children are left.
     fn reap(&mut self) -> bool {
         let (mut shell_end, mut has_ended) = (None, false);
         let has_children = loop {
@@ -260,8 +261,8 @@ impl Supervisor {
         has_children
     }
 
-    /// Closes the terminal, then reports the exit, so that the host's next read finds the end of output or a process
-    /// that holds the terminal.
+    /// Closes the terminal, then reports the exit, so the host's next read finds the end of output, or a process that
+    /// holds the terminal.
     fn on_shell_end(&mut self, exit: Exit, has_children: bool) {
         if has_children && self.was_ended_by_caller(exit) {
             self.group_ends = Some(Instant::now() + self.grace);
@@ -283,13 +284,13 @@ impl Supervisor {
         self.report(&[GuardReport::Exited { exit, group: self.group, has_left: has_children }]);
     }
 
-    /// Whether the host closes its end of the socket within this time.
+    /// Returns true if the host closes its end of the socket within this time.
     fn host_leaves_within(&self, time: Duration) -> bool {
         let mut end = [PollFd::new(self.control.as_fd(), PollFlags::empty())];
         poll(&mut end, PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO)).is_ok_and(|found| found > 0)
     }
 
-    /// Whether the shell died of a signal that its caller sent: the caller would now wait, and kill the rest of the
+    /// Returns true if the shell died of a signal from its caller: the caller would now wait, and kill the rest of the
     /// group. After the hang-up of a terminal nothing is killed.
     fn was_ended_by_caller(&self, exit: Exit) -> bool {
         let signal = Signal::new(exit.code().wrapping_sub(128));
@@ -319,7 +320,7 @@ impl Supervisor {
             self.kill_group();
         }
         if self.shell.is_none() && !self.must_end {
-            // What is stopped when the guard goes would stay so for ever, or get the kernel's SIGHUP.
+            // Processes stopped at the guard's end would stay so forever, or get the kernel's SIGHUP.
             return self.unpause();
         }
         if !self.must_end {
@@ -331,7 +332,7 @@ impl Supervisor {
     }
 
     fn obey(&mut self, order: Order) {
-        // A look changes nothing. Anything else may have stopped, signalled or given something to a process.
+        // A look changes nothing. Any other order may have stopped, signalled or changed a process.
         self.is_reusable &= order == Order::Look;
         match order {
             Order::Signal(signal) if self.shell.is_some() => {
@@ -396,8 +397,8 @@ impl Supervisor {
         }
     }
 
-    /// Continues the shell's group if it is stopped because it asks for the terminal, so that it acts on a signal. For its
-    /// caller it is not stopped. If it does not end, it asks again.
+    /// Continues the shell's group if it is stopped because it asks for the terminal, so that it acts on a signal. Its
+    /// caller does not see it as stopped. If it does not end, it asks again.
     fn let_act(&self, signal: Signal) {
         let stops = [kill::STOP, kill::TSTP, kill::TTIN, kill::TTOU].contains(&signal);
         if !stops && self.relayed.is_none() && self.paused.is_none() && self.foreground.knows(self.group) {
@@ -405,7 +406,7 @@ impl Supervisor {
         }
     }
 
-    /// Obeys an order about a process group that asks. What asked may be gone by now.
+    /// Obeys an order about a process group that asks. The asker may be gone by now.
     fn obey_about_foreground(&mut self, order: Order) {
         let reports = self.foreground.check_asker();
         self.report(&reports);
@@ -432,7 +433,7 @@ impl Supervisor {
         self.report(report.as_slice());
     }
 
-    /// Kills what is left of the shell's group. While the group has a member, its number is its own.
+    /// Kills the rest of the shell's group. While the group has a member, its number is its own.
     fn kill_group(&self) {
         let is_member = |process: &Process| process.group == self.group;
         if self.shell.is_none() && tree::descendants(process::pid()).iter().any(is_member) {

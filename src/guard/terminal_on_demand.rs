@@ -1,12 +1,12 @@
-//! A caller's terminal that is relayed on demand: how long the command keeps it once it has asked for keys.
+//! A caller's terminal that is relayed on demand: decides how long the command keeps it after asking for keys.
 //!
 //! The shell begins in the background of its terminal. Reading the terminal, or changing its modes, stops it. The shim
 //! then takes the caller's terminal and passes keys on. Other processes may want keys from the same terminal, so the
 //! command gives it back when the process that asked has ended, or when everything typed is read and no process waits
 //! for more.
 //!
-//! Invariants: the command keeps the terminal while a member of the foreground group waits in read(2) or poll(2), because
-//! that call would never return otherwise. A process that asks later is stopped, and asks again.
+//! Invariants: the command keeps the terminal while a member of the foreground group waits in read(2) or poll(2),
+//! because that call would never return otherwise. A process that asks later is stopped, and asks again.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -25,22 +25,22 @@ pub(super) struct Demand {
     /// The process that asked.
     asker: Option<Pidfd>,
     has_asker_ended: bool,
-    /// Whether the command has the terminal.
+    /// True if the command has the terminal.
     has_terminal: bool,
-    /// Whether keys were typed since the last report that everything is read.
+    /// True if keys were typed since the last report that all are read.
     has_unread: bool,
     /// The time of the next look, and the pause before it.
     look: Option<(Instant, Duration)>,
 }
 
 impl Demand {
-    /// The command was stopped because this process asked; `None` when the shell itself did.
+    /// Notes that the command was stopped because this process asked; `None` if the shell itself did.
     pub(super) fn on_asked(&mut self, asker: Option<Pid>) {
         self.asker = asker.and_then(Pidfd::open);
         self.has_asker_ended = false;
     }
 
-    /// The shim has taken the caller's terminal, and the command is in the foreground of its own.
+    /// Notes that the shim has taken the caller's terminal, and that the command is in the foreground of its own.
     pub(super) fn on_granted(&mut self, now: Instant) {
         self.has_terminal = true;
         if self.has_unread || self.has_asker_ended {
@@ -48,7 +48,7 @@ impl Demand {
         }
     }
 
-    /// Keys were written to the command's terminal.
+    /// Notes that keys were written to the command's terminal.
     pub(super) fn on_typed(&mut self, now: Instant) {
         self.has_unread = true;
         self.look_from(now);
@@ -63,19 +63,19 @@ impl Demand {
         self.asker.as_ref().filter(|_| self.has_terminal).map(AsFd::as_fd)
     }
 
-    /// The process that asked has ended.
+    /// Notes that the process that asked has ended.
     pub(super) fn on_asker_ended(&mut self, now: Instant) {
         self.asker = None;
         self.has_asker_ended = true;
         self.look = Some((now, limits::DEMAND_LOOK));
     }
 
-    /// When [`Demand::tick`] has something to do.
+    /// The time at which [`Demand::tick`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.look.map(|(at, _)| at)
     }
 
-    /// Checks whether the command still wants keys; returns the reports for the host.
+    /// Checks if the command still wants keys; returns the reports for the host.
     pub(super) fn tick(&mut self, now: Instant, foreground: &mut Foreground, shell: ProcessGroup) -> Vec<GuardReport> {
         let Some((_, pause)) = self.look.filter(|(at, _)| *at <= now) else { return Vec::new() };
         let mut reports = Vec::new();
@@ -96,7 +96,7 @@ impl Demand {
     }
 }
 
-/// Whether a member of this group may be waiting for keys, or is stopped: that one may ask when it goes on.
+/// Returns true if a member of this group may be waiting for keys, or is stopped: that one may ask when it goes on.
 fn waits_for_keys(group: ProcessGroup) -> bool {
     tree::descendants(process::pid())
         .iter()

@@ -1,8 +1,9 @@
-//! What an agent's variables tell about one call: its program, version, session and call, and which part of it calls.
+//! Reads the facts about one call from an agent's variables: its program, version, session and call, and the part of it
+//! that calls.
 //!
-//! The variables are those that the agents were seen to set. They are words of the caller's: names for people to read and
-//! search, and nothing is decided by them. Claude Code gives a subagent's commands the variables of its own ones, so those
-//! cannot be told apart.
+//! The agents were seen to set these variables. They are the caller's words: names for people to read and search, and
+//! no decision depends on them. Claude Code gives a subagent's commands the same variables as its own, so those cannot
+//! be told apart.
 
 use rexec_sh::protocol::agents::started_process;
 use rexec_sh::protocol::process::Pid;
@@ -10,7 +11,7 @@ use rexec_sh::protocol::process::Pid;
 use crate::limits;
 use crate::text::agent_name::short_name;
 
-/// Which part of an agent calls.
+/// The part of an agent that calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
     /// The agent itself.
@@ -18,12 +19,12 @@ pub enum Role {
     Agent,
     /// An agent that it has started within itself.
     Subagent,
-    /// A command that a person has put in its settings.
+    /// A command from its settings.
     Hook,
 }
 
 impl Role {
-    /// The word for it; empty for the agent itself.
+    /// The word for the part; empty for the agent itself.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -34,31 +35,29 @@ impl Role {
     }
 }
 
-/// What is known about one call. Empty texts are not known.
+/// The known facts about one call. Empty texts are unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallerMarks {
-    /// The agent's program by its short name, also where its name is another one.
+    /// The short name of the agent's program, even if its name is another one.
     pub agent: &'static str,
-    /// Its version.
     pub version: String,
-    /// Its session, as it names that itself, or `run-PID` for the start by `rexec run` in that process.
+    /// The agent's own name for its session, or `run-PID` for the start by `rexec run` in that process.
     pub session: String,
-    /// The call of its shell tool that this command is.
+    /// The call of its shell tool that runs this command.
     pub call: String,
-    /// Which part of it calls.
     pub role: Role,
     /// The process that `rexec run` has started.
     pub started: Option<Pid>,
-    /// What tells the session from others: its start by `rexec run`, or else its name.
+    /// The key that tells the session from others: its start by `rexec run`, or else its name.
     pub key: String,
-    /// Which of the sessions of callers with this name it is, from 1; 0 is not known yet.
+    /// The number among the sessions of callers with this name, from 1; 0 if not known yet.
     pub number: u32,
 }
 
-/// The names of the variables in which an agent tells about a call.
+/// The names of an agent's variables about a call.
 struct Variables {
     version: &'static [u8],
-    /// The surer ones first.
+    /// The more reliable ones first.
     session: &'static [&'static [u8]],
     call: &'static [u8],
 }
@@ -86,15 +85,15 @@ fn variables(agent: &str) -> Variables {
 }
 
 impl CallerMarks {
-    /// The marks of a program that says what tells its session from its others; empty for one that does not say.
+    /// The marks of a program that names its session; empty for one that does not.
     #[must_use]
     pub fn named(session: &str) -> Self {
         let session = plain(session.as_bytes());
         Self { key: session.clone(), session, ..Self::default() }
     }
 
-    /// The marks in a caller's environment. `run` is what `rexec run` says, `known` the agent that the environment names;
-    /// `is_probe` is an agent's look at the shell.
+    /// The marks in a caller's environment. `run` comes from `rexec run`, `known` is the agent that the environment
+    /// names; `is_probe` is an agent's look at the shell.
     #[must_use]
     pub fn read(run: &[u8], known: Option<&str>, env: &[&[u8]], is_probe: bool) -> Self {
         let value = |name: &[u8]| match name {
@@ -124,14 +123,14 @@ impl CallerMarks {
         }
     }
 
-    /// Whether the agent does not name its sessions. Then each of its processes is one.
+    /// Returns true if the agent does not name its sessions. Then each of its processes is one.
     #[must_use]
     pub fn lacks_sessions(&self) -> bool {
         self.session.is_empty() && !self.agent.is_empty() && variables(self.agent).session.is_empty()
     }
 }
 
-/// Which part of an agent calls, by what that part has or lacks among the variables of the agent's own commands.
+/// The part of an agent that calls, by the variables that it has or lacks.
 fn role<'a>(agent: &str, value: impl Fn(&[u8]) -> Option<&'a [u8]>) -> Role {
     let has = |name: &[u8]| value(name).is_some();
     let is_hook = match agent {
@@ -158,7 +157,7 @@ fn claude_version(marker: Option<&[u8]>) -> String {
     version().map_or_else(String::new, |version| plain(version).replace('-', "."))
 }
 
-/// The beginning of an identifier, with `_` for what identifiers do not have.
+/// The beginning of an identifier, with `_` for characters that identifiers do not have.
 fn plain(id: &[u8]) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+@".contains(&byte);
     let id = &id[..id.len().min(limits::CALLER_ID_BYTES)];

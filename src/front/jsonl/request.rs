@@ -14,61 +14,59 @@ use serde_json::Value;
 use crate::front::profile::Profile;
 use crate::limits;
 
-/// A command to run, given as words.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandRequest {
     /// The caller's name for itself.
     pub whoami: String,
-    /// The working directory.
     pub dir: String,
     /// Variables added to the host's environment.
     #[serde(default)]
     pub envs: BTreeMap<String, String>,
-    /// The program, which is looked for in PATH, and its arguments. Never empty.
+    /// The program, which is searched in PATH, and its arguments. Never empty.
     pub exec: Vec<String>,
-    /// The command's standard input; /dev/null when it is missing.
+    /// The command's standard input; /dev/null if it is missing.
     #[serde(default)]
     pub stdin: Option<String>,
-    /// Whether the command gets only `envs`, and nothing of the host's environment.
+    /// True if the command gets only `envs`, and nothing of the host's environment.
     #[serde(default)]
     pub clear_env: bool,
     /// Seconds after which the command is ended, up to [`limits::TIMEOUT_MAX`]; 0 means never.
     #[serde(default)]
     pub timeout: f64,
-    /// What is set in the environment before `envs`.
+    /// The variables that are set before `envs`.
     #[serde(default)]
     pub profile: Profile,
-    /// Where the output goes. Requests in JSONL leave it to the host.
+    /// The destination of the output. Requests in JSONL leave it to the host.
     #[serde(skip)]
     pub place: OutputPlace,
-    /// The standard input, where it is not `stdin`.
+    /// The standard input, if it is not `stdin`.
     #[serde(skip)]
     pub input: CommandInput,
-    /// What the program finds as its own name, where that is not its first word.
+    /// The program's own name for itself (`argv[0]`), if that is not its first word.
     #[serde(skip)]
     pub arg0: Option<String>,
-    /// What a person would call the command, where that is not all words.
+    /// A person's name for the command, if that is not all words.
     #[serde(skip)]
     pub text: Option<String>,
-    /// What tells the caller's session from its others.
+    /// Tells the caller's session from its others.
     #[serde(skip)]
     pub session: String,
-    /// What the command is for, in its caller's words.
+    /// The command's purpose, in its caller's words.
     #[serde(skip)]
     pub why: Option<String>,
-    /// The name of the service that it is.
+    /// The name of its service.
     #[serde(skip)]
     pub name: Option<String>,
-    /// Its umask(2), where that is not the host's.
+    /// Its umask(2), if that is not the host's.
     #[serde(skip)]
     pub umask: Option<u32>,
-    /// Its limits, soft and hard, in the order of their numbers, where they are not the host's.
+    /// Its limits, soft and hard, in the order of their numbers, if they are not the host's.
     #[serde(skip)]
     pub limits: Option<Vec<(u64, u64)>>,
 }
 
-/// Where the output of a command that is given as words goes.
+/// The destination of the output of a command given as words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OutputPlace {
     /// Both outputs to one place, a pipe or the terminal, as the host's options say.
@@ -87,33 +85,31 @@ pub enum OutputPlace {
     },
 }
 
-/// The standard input of a command that is given as words.
+/// The standard input of a command given as words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CommandInput {
-    /// What `stdin` says.
+    /// The value of `stdin`.
     #[default]
     Nothing,
     /// These bytes, and then its end.
     Bytes(Vec<u8>),
-    /// These bytes, and then what its caller writes.
+    /// These bytes, and then further input from its caller.
     Kept(Vec<u8>),
 }
 
 /// An answer to a command's prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendRequest {
-    /// The command's number.
     pub seq: u64,
-    /// What is typed.
     #[serde(default)]
     pub text: String,
-    /// Whether ^D is typed behind it.
+    /// True if ^D is typed after it.
     #[serde(default)]
     pub eof: bool,
-    /// Whether it is typed although the command does not ask.
+    /// True if it is typed even though the command does not ask.
     #[serde(default)]
     pub force: bool,
-    /// The signal that stands for the text where the command has no terminal of its own.
+    /// The signal that replaces the text if the command has no terminal of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<u8>,
 }
@@ -125,7 +121,6 @@ impl SendRequest {
         action_line("send", self)
     }
 
-    /// The keys.
     #[must_use]
     pub fn keys(&self) -> Vec<u8> {
         let end: &[u8] = if self.eof { b"\x04" } else { b"" };
@@ -136,7 +131,6 @@ impl SendRequest {
 /// `rexec run` starts an agent in the process that asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRequest {
-    /// Its name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
 }
@@ -152,15 +146,13 @@ impl AgentRequest {
 /// A person who wants to see a command's terminal, and to type there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachRequest {
-    /// The command's number.
     pub seq: u64,
-    /// Whether the person only watches.
+    /// True if the person only watches.
     #[serde(default)]
     pub watch: bool,
     /// The rows of the person's terminal.
     #[serde(default)]
     pub rows: u16,
-    /// Its columns.
     #[serde(default)]
     pub cols: u16,
 }
@@ -190,28 +182,27 @@ pub struct WatchRequest {
     /// The only command that is shown; without it, all of them.
     #[serde(default)]
     pub seq: Option<u64>,
-    /// The columns of the terminal; 0 if it does not say.
+    /// The columns of the terminal; 0 if it reports none.
     #[serde(default)]
     pub columns: u16,
-    /// What the terminal can show.
     #[serde(default)]
     pub look: WatchLook,
-    /// Whether it gets colours.
+    /// True if it gets colours.
     #[serde(default)]
     pub colours: bool,
 }
 
-/// What a terminal can show.
+/// The abilities of a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WatchLook {
-    /// All that the host's own console shows.
+    /// Everything that the host's own console shows.
     Terminal,
     /// Characters in UTF-8, and nothing that moves the cursor.
     Dumb,
     /// ASCII.
     Ascii,
-    /// It is a file or a pipe: lines as the journal's are printed.
+    /// It is a file or a pipe: lines as in a printed journal.
     #[default]
     Text,
 }
@@ -236,7 +227,6 @@ pub(super) enum Action {
         seq: u64,
     },
     Status {},
-    /// `rexec run` starts an agent in the process that asks.
     Agent(AgentRequest),
     /// Ends the host; with `force` also if commands run.
     Stop {
@@ -249,14 +239,13 @@ pub(super) enum Action {
     },
     Send(SendRequest),
     Attach(AttachRequest),
-    /// The transcript of all commands, as published clients ask for it.
+    /// The transcript of all commands, as published clients request it.
     #[serde(skip)]
     Transcript {
         ansi: bool,
     },
 }
 
-/// One line.
 #[derive(Debug)]
 pub(super) enum JsonLine {
     Command(Box<CommandRequest>),
@@ -282,7 +271,7 @@ impl JsonLine {
     }
 }
 
-/// The published clients' `attach`, which names no command and says whether escape sequences are wanted.
+/// The published clients' `attach`, which names no command; its `ansi` selects escape sequences.
 fn transcript_action(value: &Value) -> Option<Action> {
     let has_no_other = value.as_object().is_some_and(|fields| fields.len() == 2);
     let ansi = value.get("ansi")?.as_bool()?;
@@ -295,10 +284,11 @@ pub(super) fn violation(problem: impl Display) -> Notice {
 }
 
 impl CommandRequest {
-    /// What no command can have, in words.
+    /// Checks for values that no command can have.
     ///
     /// # Errors
-    /// The words.
+    ///
+    /// The first such value, in words.
     pub fn check(&self) -> Result<(), String> {
         let has_nul = |text: &String| text.contains('\0');
         let is_bad = |(name, value): (&String, &String)| {

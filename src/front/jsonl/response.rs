@@ -1,7 +1,7 @@
 //! The one line that answers a command: its exit code and its output.
 //!
-//! Invariants: the output stays below [`limits::JSON_OUTPUT_BYTES_MAX`] and within the share of all connections' memory;
-//! once a byte is left out, so is everything after it, and what is left out is counted.
+//! Invariants: the output stays below [`limits::JSON_OUTPUT_BYTES_MAX`] and within the share of all connections'
+//! memory; once a byte is left out, so is everything after it, and the left-out bytes are counted.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -37,12 +37,11 @@ pub(super) fn is_zero(number: &u64) -> bool {
 /// The output of a command until its response is written.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    /// What removes escape sequences; `None` where they are wanted.
+    /// Removes escape sequences; `None` if they are wanted.
     sanitizer: Option<Sanitizer>,
     bytes: Vec<u8>,
     /// The memory that this connection may hold.
     share: Share,
-    /// Bytes that were left out.
     omitted: u64,
 }
 
@@ -56,22 +55,21 @@ impl Gathered {
         Self { sanitizer: None, bytes: Vec::new(), share, omitted: 0 }
     }
 
-    /// This much output is missing before what comes next.
+    /// Counts output that is missing before the next one.
     pub(super) fn miss(&mut self, bytes: u64) {
         self.omitted += bytes;
     }
 
-    /// What has come, with U+FFFD in the places of bytes that are not UTF-8.
+    /// The output, with U+FFFD for bytes that are not UTF-8.
     pub(super) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 
-    /// Bytes that were left out.
     pub(super) fn omitted(&self) -> u64 {
         self.omitted
     }
 
-    /// Takes the first bytes of `bytes`; returns how many.
+    /// Takes the first bytes of `bytes`; returns their number.
     pub(super) fn push(&mut self, bytes: &[u8]) -> usize {
         let piece = &bytes[..bytes.len().min(limits::FILTERED_PIECE_BYTES)];
         let before = self.bytes.len();
@@ -83,7 +81,6 @@ impl Gathered {
         piece.len()
     }
 
-    /// Takes all of these bytes.
     pub(super) fn push_all(&mut self, bytes: &[u8]) {
         let mut taken = 0;
         while taken < bytes.len() {
@@ -91,7 +88,7 @@ impl Gathered {
         }
     }
 
-    /// Nothing follows.
+    /// Ends the output.
     pub(super) fn finish(&mut self) {
         let before = self.bytes.len();
         if let Some(sanitizer) = &mut self.sanitizer {
@@ -101,7 +98,6 @@ impl Gathered {
         self.cut(prefix_within(&self.bytes, self.share.room()));
     }
 
-    /// Writes the response.
     pub(super) fn respond(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
         let start = out.len();
         self.finish();
@@ -114,7 +110,7 @@ impl Gathered {
         self.share.hold(out.len() - start);
     }
 
-    /// Cuts the output to what it may be, after it grew from `before` bytes.
+    /// Cuts the output to its limit, after it grew from `before` bytes.
     fn bound(&mut self, before: usize) {
         let most = if self.omitted > 0 { before } else { limits::JSON_OUTPUT_BYTES_MAX.min(self.share.room()) };
         self.cut(most);
@@ -129,7 +125,7 @@ impl Gathered {
     }
 }
 
-/// Writes the response to a client that was refused.
+/// Writes the response to a refused client.
 pub(super) fn refuse(notice: &Notice, out: &mut Vec<u8>) {
     let message = notice.to_string();
     let (error, message) = (Some("refused"), Some(message.as_str()));

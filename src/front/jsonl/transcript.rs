@@ -22,18 +22,15 @@ use crate::limits;
 use crate::text::echo::TYPED;
 use crate::text::redact::{Redactor, StreamRedactor};
 
-/// What is known of a command at its beginning.
+/// The facts about a command at its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptHeading {
-    /// The caller's name.
     pub whoami: String,
-    /// The working directory.
     pub dir: String,
-    /// The program and its arguments.
     pub exec: Vec<String>,
-    /// Seconds after which it is ended; 0 for never.
+    /// The time limit in seconds; 0 for none.
     pub timeout: u64,
-    /// When it began, RFC 3339.
+    /// The time of its beginning, RFC 3339.
     pub time: String,
 }
 
@@ -42,16 +39,16 @@ struct OpenTranscriptEntry {
     cursor: Cursor,
     heading: TranscriptHeading,
     output: Gathered,
-    /// What masks secrets in it, if the host does that.
+    /// Masks secrets in it, if the host does that.
     mask: Option<StreamRedactor>,
-    /// How it ended, while its line waits for room.
+    /// Its end, while its line waits for room.
     end: Option<Outcome>,
 }
 
-/// The commands that one client is told about.
+/// The commands of one client's transcript.
 #[derive(Debug)]
 pub struct Transcript {
-    /// Whether the client gets escape sequences, too.
+    /// True if the client gets escape sequences, too.
     has_escapes: bool,
     outputs: Budget,
     open: Vec<OpenTranscriptEntry>,
@@ -79,13 +76,13 @@ struct TranscriptEntry<'a> {
 }
 
 impl Transcript {
-    /// A transcript without commands. What it gathers counts against `outputs`.
+    /// A transcript without commands. Its gathered output counts against `outputs`.
     #[must_use]
     pub fn new(has_escapes: bool, outputs: &Budget) -> Self {
         Self { has_escapes, outputs: outputs.clone(), open: Vec::new() }
     }
 
-    /// A command begins, whose log this cursor reads.
+    /// Adds a command that begins; the cursor reads its log.
     pub fn begin(&mut self, cursor: Cursor, heading: TranscriptHeading, secrets: Option<&Redactor>) {
         let share = self.outputs.share();
         let output = if self.has_escapes { Gathered::as_written(share) } else { Gathered::new(share) };
@@ -93,8 +90,8 @@ impl Transcript {
         self.open.push(OpenTranscriptEntry { cursor, heading, output, mask, end: None });
     }
 
-    /// Takes what the commands have written, and writes the lines of those that have ended until `out` holds `most` bytes.
-    /// Returns `false` when more lines wait than [`limits::TRANSCRIPT_WAITING_MAX`].
+    /// Takes the commands' output, and writes the lines of ended ones until `out` holds `most` bytes. Returns `false`
+    /// if more lines wait than [`limits::TRANSCRIPT_WAITING_MAX`].
     pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize) -> bool {
         let mut waiting = 0;
         self.open.retain_mut(|command| {
@@ -111,7 +108,6 @@ impl Transcript {
         waiting <= limits::TRANSCRIPT_WAITING_MAX
     }
 
-    /// Forgets all commands.
     pub fn abandon(&mut self, engine: &mut Engine) {
         self.open.drain(..).filter(|command| command.end.is_none()).for_each(|command| engine.detach(command.cursor));
     }

@@ -1,4 +1,4 @@
-//! The arguments of a tool call. What is wrong with them is a sentence for the agent's model, which tries again.
+//! The arguments of a tool call. Each mistake becomes a sentence for the agent's model, which tries again.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::front::keys;
 use crate::front::numbers::make_whole;
 use crate::limits;
 
-/// What a client wants of a tool.
+/// A parsed tool call.
 #[derive(Debug)]
 pub(super) enum ToolCall {
     Exec(ExecArguments),
@@ -19,10 +19,9 @@ pub(super) enum ToolCall {
     CheckHost,
 }
 
-/// A command to run.
 #[derive(Debug)]
 pub(super) struct ExecArguments {
-    /// The parameters of `exec.start`, but for the caller's name.
+    /// The parameters of `exec.start`, without the caller's name.
     pub(super) params: Map<String, Value>,
     pub(super) background: bool,
     pub(super) tty: bool,
@@ -34,19 +33,20 @@ pub(super) struct WriteArguments {
     pub(super) run: u64,
     pub(super) text: String,
     pub(super) key: Option<keys::Key>,
-    /// What the host is asked for when it has taken the first request.
+    /// The request for the host after it has taken the first one.
     pub(super) next: Option<(&'static str, serde_json::Value)>,
     pub(super) eof: bool,
     pub(super) wait: Duration,
 }
 
-/// How long `write` waits for output if it is not told.
+/// The default time for which `write` waits for output, seconds.
 const WRITE_WAIT: f64 = 0.5;
 
 impl ToolCall {
-    /// Reads a call of this tool; `None` when there is no such tool. Directories are relative to `dir`.
+    /// Reads a call of this tool; `None` for an unknown tool. Directories are relative to `dir`.
     ///
     /// # Errors
+    ///
     /// A sentence on the first argument that is wrong.
     pub(super) fn read(tool: &str, mut arguments: Map<String, Value>, dir: &str) -> Option<Result<Self, String>> {
         arguments.values_mut().for_each(make_whole);
@@ -100,7 +100,7 @@ fn exec(given: &mut Arguments, dir: &str) -> Result<ToolCall, String> {
     Ok(ToolCall::Exec(ExecArguments { params, background, tty }))
 }
 
-/// The directory, made absolute. The host judges it.
+/// The directory, made absolute. The host checks it.
 fn absolute(given: Option<String>, base: &str) -> String {
     match given {
         None => base.to_owned(),
@@ -222,7 +222,7 @@ impl Arguments {
         valid.map(Some).ok_or_else(|| self.wrong_value(name, &format!("a number of seconds from 0 to {most}")))
     }
 
-    /// How long to wait. A longer time than a call may take is the longest one.
+    /// The time to wait, cut to the longest time of a call.
     fn wait(&mut self, usual: f64) -> Result<Duration, String> {
         let wait = self.seconds("wait", limits::TIMEOUT_MAX)?.unwrap_or(usual);
         Ok(Duration::from_secs_f64(wait).min(limits::MCP_CALL))
@@ -236,7 +236,7 @@ impl Arguments {
         self.wrong(&format!("takes as {name}: {wanted}"))
     }
 
-    /// Nothing that was given may be ignored.
+    /// Checks that no argument was ignored.
     fn end(&self) -> Result<(), String> {
         match self.given.iter().find(|(_, value)| !value.is_null()) {
             None => Ok(()),

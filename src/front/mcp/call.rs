@@ -1,4 +1,4 @@
-//! A tool call that has no result yet, and the run that it is about.
+//! A tool call without a result yet, and its run.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,14 @@ use super::message::is_id;
 use super::revision::Era;
 use crate::limits;
 
-/// A call.
 #[derive(Debug)]
 pub(super) struct PendingCall {
     /// The client's id for it.
     pub(super) id: Value,
     pub(super) era: Era,
-    /// What progress notifications name, if the client wants them.
+    /// The token for progress notifications, if the client wants them.
     pub(super) token: Option<Value>,
-    /// How many progress notifications were sent.
+    /// The number of progress notifications sent.
     pub(super) progress: u64,
     /// No progress notification comes before this.
     pub(super) quiet_until: Instant,
@@ -27,7 +26,7 @@ pub(super) struct PendingCall {
     pub(super) work: Work,
 }
 
-/// What a call does.
+/// The work of a call.
 #[derive(Debug)]
 pub(super) enum Work {
     /// The host gets these parameters.
@@ -37,14 +36,14 @@ pub(super) enum Work {
         background: bool,
         tty: bool,
     },
-    /// The output of this run comes by itself. It has ended, or not yet.
+    /// The output of this run comes by itself. `ending` is set once the run has ended.
     Follow {
         run: u64,
         background: bool,
         excerpt: OutputExcerpt,
         ending: Option<RunEnding>,
     },
-    /// The output of a run is asked for.
+    /// The host is asked for the output of a run.
     Read(OutputReading),
     Write(WriteArguments),
     Kill {
@@ -61,11 +60,11 @@ pub(super) enum Work {
 #[derive(Debug)]
 pub(super) struct OutputReading {
     pub(super) run: u64,
-    /// The cursor. Without one, what the client has not seen.
+    /// The cursor. Without one, everything that the client has not seen.
     pub(super) after: Option<u64>,
-    /// For how long the run's end is waited for.
+    /// The time to wait for the run's end.
     pub(super) wait: Duration,
-    /// When that is over.
+    /// The end of that time.
     pub(super) until: Option<Instant>,
     /// The next question to the host comes then.
     pub(super) ask_at: Option<Instant>,
@@ -102,7 +101,7 @@ impl PendingCall {
         }
     }
 
-    /// What the call has of a run's output.
+    /// The call's excerpt of a run's output.
     pub(super) fn excerpt(&mut self) -> Option<&mut OutputExcerpt> {
         match &mut self.work {
             Work::Follow { excerpt, .. } | Work::Read(OutputReading { excerpt, .. }) => Some(excerpt),
@@ -110,7 +109,7 @@ impl PendingCall {
         }
     }
 
-    /// When the call needs attention, if nothing comes before.
+    /// The time at which the call needs attention, if nothing comes before.
     pub(super) fn deadline(&self) -> Instant {
         let has_news = match &self.work {
             Work::Follow { excerpt, .. } | Work::Read(OutputReading { excerpt, .. }) => excerpt.has_news(),
@@ -125,10 +124,9 @@ impl PendingCall {
     }
 }
 
-/// What is known of a run of this server's.
+/// The facts about a run of this server.
 #[derive(Debug)]
 pub(super) struct KnownRun {
-    /// The call that follows it.
     pub(super) call: Option<u64>,
     /// The client has seen the output up to this cursor.
     pub(super) seen: u64,
@@ -136,7 +134,7 @@ pub(super) struct KnownRun {
     pub(super) tty: bool,
 }
 
-/// How a run has ended.
+/// The end of a run.
 #[derive(Debug)]
 pub(super) struct RunEnding {
     pub(super) exit: i64,
@@ -146,7 +144,7 @@ pub(super) struct RunEnding {
 }
 
 impl RunEnding {
-    /// The end in what the host says; `None` if the run has not ended.
+    /// The end in the host's message; `None` if the run has not ended.
     pub(super) fn of(said: &Value) -> Option<Self> {
         let text = |name: &str| match said.get(name)? {
             Value::String(text) => Some(text.clone()),

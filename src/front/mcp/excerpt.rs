@@ -1,15 +1,14 @@
-//! What a tool's result has of a run's output: the beginning and the end, and the last line for progress.
+//! The part of a run's output in a tool's result: the beginning and the end, and the last line for progress.
 
 use crate::front::trimmer::Trimmer;
 use crate::limits;
 use crate::text::escape::escape_line;
 
-/// Bytes of the end of the output in which the last line is looked for. Of a longer line only its end is shown.
+/// Bytes at the end of the output that are searched for the last line. Of a longer line only its end is shown.
 const RECENT_BYTES: usize = 512;
 /// Columns of the last line in a progress notification. The rest is cut.
 const LINE_COLUMNS: usize = 120;
 
-/// The output of one call.
 #[derive(Debug)]
 pub(super) struct OutputExcerpt {
     trimmer: Trimmer,
@@ -19,7 +18,7 @@ pub(super) struct OutputExcerpt {
 }
 
 impl OutputExcerpt {
-    /// Of nothing yet. `handle` is the command that prints the whole output, if it counts the same lines.
+    /// An empty excerpt. `handle` is the command that prints the whole output, if it counts the same lines.
     pub(super) fn new(handle: String) -> Self {
         let trimmer = Trimmer::new(limits::MCP_TEXT_BYTES, handle);
         Self { trimmer, text: Vec::new(), recent: Vec::new(), is_news: false }
@@ -33,12 +32,12 @@ impl OutputExcerpt {
         self.is_news |= !output.is_empty();
     }
 
-    /// Whether something came since the last call of [`OutputExcerpt::take_news`].
+    /// Returns true if output came since the last call of [`OutputExcerpt::take_news`].
     pub(super) fn has_news(&self) -> bool {
         self.is_news
     }
 
-    /// The last line that is not blank, if something came since the last call.
+    /// The last line that is not blank, if output came since the last call.
     pub(super) fn take_news(&mut self) -> Option<String> {
         if !std::mem::take(&mut self.is_news) {
             return None;

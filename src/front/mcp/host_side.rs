@@ -1,4 +1,4 @@
-//! The requests to the host that tool calls need, and what becomes of its answers.
+//! The requests to the host that tool calls need, and the handling of its answers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,6 @@ use crate::front::json_line::put_line;
 use crate::front::keys::{Instead, Key};
 use crate::limits;
 
-/// The connection to the host.
 #[derive(Debug, Default)]
 pub(super) struct HostSide {
     is_up: bool,
@@ -49,7 +48,7 @@ impl HostSide {
         &mut self.out
     }
 
-    /// Sends a request. False if it is longer than the host takes.
+    /// Sends a request. Returns false if it is longer than the host accepts.
     fn ask(&mut self, call: u64, what: What, method: &str, params: &Value) -> bool {
         self.last_id += 1;
         let before = self.out.len();
@@ -70,13 +69,13 @@ impl HostSide {
 }
 
 impl McpServer {
-    /// Whether a call waits for a connection to a host.
+    /// Returns true if a call waits for a connection to a host.
     #[must_use]
     pub fn wants_host(&self) -> bool {
         !self.host.waiting.is_empty()
     }
 
-    /// There is a connection to a host.
+    /// Begins the waiting calls, because there is a connection to a host.
     pub fn host_is_up(&mut self, now: Instant) {
         self.host.is_up = true;
         for call in std::mem::take(&mut self.host.waiting) {
@@ -84,7 +83,7 @@ impl McpServer {
         }
     }
 
-    /// There is no host, for this reason.
+    /// Ends the waiting calls, because there is no host, for this reason.
     pub fn host_is_absent(&mut self, reason: &str) {
         for key in std::mem::take(&mut self.host.waiting) {
             let is_question = self.calls.get(&key).is_some_and(|call| matches!(call.work, Work::CheckHost));
@@ -96,7 +95,7 @@ impl McpServer {
         }
     }
 
-    /// The connection has ended, and with it everything that the host knew.
+    /// Takes note that the connection has ended, and with it the host's knowledge.
     pub fn host_is_gone(&mut self) {
         self.host = HostSide { last_id: self.host.last_id, ..HostSide::default() };
         self.former_runs.extend(std::mem::take(&mut self.runs).into_keys());
@@ -117,7 +116,6 @@ impl McpServer {
         }
     }
 
-    /// Takes the first step of a call.
     pub(super) fn begin(&mut self, key: u64, now: Instant) {
         if !self.host.is_up {
             self.host.waiting.push(key);
@@ -162,7 +160,7 @@ impl McpServer {
         }
     }
 
-    /// Asks for what a run has written since the cursor.
+    /// Asks for a run's output since the cursor.
     fn ask_output(&mut self, key: u64, now: Instant) {
         let Some(PendingCall { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
         reading.ask_at = None;
@@ -176,7 +174,7 @@ impl McpServer {
         self.host.ask(key, What::Output, "exec.output", &params);
     }
 
-    /// A line has come from the host.
+    /// Takes a line of the host.
     pub fn host_line(&mut self, line: &[u8], now: Instant) {
         let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else { return };
         if let Some(Value::String(method)) = message.get("method") {
@@ -223,7 +221,7 @@ impl McpServer {
                 } else if answer.get("running").and_then(Value::as_bool) == Some(false) {
                     self.finish(key, &format!("run {run} was over\n"), false);
                 } else {
-                    // What it says at its end comes with the result.
+                    // Its last words come with the result.
                     call.work = Work::Read(OutputReading::new(run, None, limits::MCP_KILL));
                     self.begin(key, now);
                 }
@@ -238,7 +236,7 @@ impl McpServer {
         let Some(run) = answer.get("run").and_then(Value::as_u64) else { return };
         self.former_runs.remove(&run);
         let Some(call) = self.calls.get_mut(&key) else {
-            // The client has cancelled the call, or was told that the host does not answer.
+            // The client has cancelled the call, or its time was over before the host answered.
             self.host.end(run);
             return;
         };
@@ -265,7 +263,7 @@ impl McpServer {
         known.seen = params.get("seq").and_then(Value::as_u64).unwrap_or(known.seen);
     }
 
-    /// A run's shell has ended. The rest of its output follows, and then the run is closed.
+    /// Notes that a run's shell has ended. The rest of its output follows, and then the run is closed.
     fn on_exited(&mut self, run: u64, params: &Value, now: Instant) {
         let Some(call) = self.runs.get(&run).and_then(|known| self.calls.get_mut(&known.call?)) else { return };
         if let Work::Follow { ending, .. } = &mut call.work {
@@ -275,7 +273,7 @@ impl McpServer {
         }
     }
 
-    /// All output of a run is there.
+    /// Ends the call of a run, because all its output is there.
     fn on_closed(&mut self, run: u64) {
         if let Some(key) = self.runs.get(&run).and_then(|known| known.call) {
             self.finish_following(key);
@@ -300,7 +298,7 @@ impl McpServer {
         self.finish(key, &(text + &last), ending.is_some_and(|ending| ending.exit != 0));
     }
 
-    /// The answer to a question for output.
+    /// Takes the answer to a question for output.
     fn on_chunks(&mut self, key: u64, answer: &Value, now: Instant) {
         let Some(PendingCall { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
         if let Some(gone) = answer.get("gone").filter(|gone| gone.is_object()) {
@@ -312,14 +310,14 @@ impl McpServer {
         }
         let next = answer.get("next").and_then(Value::as_u64).or(reading.after).unwrap_or_default();
         reading.after = Some(next);
-        // Of a run that another client has started it is not known whether it has a terminal.
+        // Another client's run may have a terminal or not.
         self.runs.entry(reading.run).or_insert(KnownRun { call: None, seen: 0, tty: true }).seen = next;
-        // Once a run has ended, the rest of its output is waited for in any case. That does not take long.
+        // Once a run has ended, always wait for the rest of its output. That does not take long.
         let ending = RunEnding::of(answer);
         let has_all = chunks.is_empty() && answer.get("closed").and_then(Value::as_bool) != Some(false);
         let is_over = if ending.is_some() { has_all } else { reading.until.is_none_or(|until| until <= now) };
         if !is_over {
-            // What a command writes in the meantime comes in one answer.
+            // The command's output until then comes in one answer.
             reading.ask_at = Some(now + limits::MCP_READ_EVERY);
         } else {
             self.finish_reading(key, ending);
@@ -356,7 +354,7 @@ impl McpServer {
         }
     }
 
-    /// The output of a run goes to no call any more.
+    /// Sends the output of a run to no call any more.
     pub(super) fn unfollow(&mut self, run: u64) {
         if let Some(known) = self.runs.get_mut(&run) {
             known.call = None;
@@ -373,8 +371,8 @@ fn about(work: &Work) -> Option<u64> {
     }
 }
 
-/// The request that types something for a run, which has a terminal or not. One that follows it, once the host has taken
-/// the first, is left in `write`.
+/// The request that types something for a run, which has a terminal or not. A second one, for the time after the first,
+/// is left in `write`.
 fn typed(write: &mut WriteArguments, tty: bool) -> (&'static str, Value) {
     let (run, mut text, mut eof, mut signal) = (write.run, std::mem::take(&mut write.text), write.eof, None);
     match write.key {

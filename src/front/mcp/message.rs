@@ -4,21 +4,18 @@ use serde_json::{Map, Value, json};
 
 use crate::front::numbers::is_inexact;
 
-/// The line is not JSON.
 pub(super) const PARSE_ERROR: i32 = -32_700;
 /// The line is JSON, but neither a request nor a notification.
 pub(super) const INVALID_REQUEST: i32 = -32_600;
-/// There is no such method.
 pub(super) const METHOD_NOT_FOUND: i32 = -32_601;
-/// The parameters are wrong.
 pub(super) const INVALID_PARAMS: i32 = -32_602;
 /// The request names a revision of the protocol that this server does not speak.
 pub(super) const UNSUPPORTED_VERSION: i32 = -32_022;
 
-/// The longest id that a request may have, bytes. It is kept until the answer.
+/// The longest id of a request, bytes. It is kept until the answer.
 const ID_BYTES_MAX: usize = 1_024;
 
-/// An error of the protocol. What goes wrong in a tool is a result with `isError` instead.
+/// An error of the protocol. Failures of a tool are results with `isError` instead.
 #[derive(Debug)]
 pub(super) struct ProtocolError {
     pub(super) code: i32,
@@ -41,7 +38,7 @@ impl ProtocolError {
     }
 }
 
-/// What a client says.
+/// A message of a client.
 #[derive(Debug)]
 pub(super) enum ClientMessage {
     /// It is answered, unless the client cancels it.
@@ -52,12 +49,11 @@ pub(super) enum ClientMessage {
     Answer,
     /// Several messages in one line.
     Batch(Vec<Value>),
-    /// Something else. The error's answer has this id, which is null if there is none.
+    /// An invalid message. The error's answer has this id, which is null if there is none.
     Wrong(Value, ProtocolError),
 }
 
 impl ClientMessage {
-    /// Reads a line.
     pub(super) fn read(line: &[u8]) -> Self {
         match serde_json::from_slice(line) {
             Ok(Value::Array(messages)) if !messages.is_empty() => Self::Batch(messages),
@@ -68,7 +64,6 @@ impl ClientMessage {
         }
     }
 
-    /// Reads one message.
     pub(super) fn of(value: Value) -> Self {
         let invalid = |id, why: &str| Self::Wrong(id, ProtocolError::new(INVALID_REQUEST, why));
         let Value::Object(mut fields) = value else { return invalid(Value::Null, "a message is a JSON object") };
@@ -92,7 +87,7 @@ impl ClientMessage {
     }
 }
 
-/// Whether a request or its progress can be called so: the client finds it again in what it is told.
+/// Returns true if this can be the id of a request or its progress: the client recognizes it in the answer.
 pub(super) fn is_id(id: &Value) -> bool {
     match id {
         Value::String(text) => text.len() <= ID_BYTES_MAX,

@@ -13,28 +13,29 @@ const WITH_BATCHES: &str = "2025-03-26";
 /// The revisions without one.
 const STATELESS: [&str; 1] = ["2026-07-28"];
 
-/// Where a request of a stateless revision names it.
+/// The key of the revision in a request of a stateless revision.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-/// Where it names its client.
+/// The key of its client.
 const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
-/// Where the result names this server.
+/// The key of this server in the result.
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
-/// How long a client of a stateless revision may keep the list of tools, ms. It only changes with the program.
+/// The time for which a client of a stateless revision may keep the list of tools, ms. It only changes with the
+/// program.
 const LIST_LIFE_MS: u64 = 3_600_000;
 
-/// What the agent's model is told of this server.
+/// The description of this server for the agent's model.
 const INSTRUCTIONS: &str = "\
 Runs shell commands in the user's rexec host, where the user sees them live and can stop them. A call of exec returns \
 when the command ends, or within 50 seconds with the number of the run; output then waits for more, write types, kill \
 ends it. Use background for servers.";
 
-/// How a request is made and its result written.
+/// The form of a request and of its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
     /// After a handshake.
     Handshake,
-    /// With all that it needs in the request.
+    /// With all facts in the request.
     Stateless,
 }
 
@@ -42,7 +43,8 @@ impl Era {
     /// The era of a request.
     ///
     /// # Errors
-    /// The request names a revision that is not spoken here, or one that is not a string.
+    ///
+    /// The request names an unknown revision, or one that is not a string.
     pub(super) fn of(params: &Map<String, Value>) -> Result<Self, ProtocolError> {
         let meta = params.get("_meta").and_then(Value::as_object);
         match meta.and_then(|meta| meta.get(VERSION_KEY)) {
@@ -67,7 +69,7 @@ impl Era {
     }
 }
 
-/// The result of `initialize`, and the revision that the connection has from now on.
+/// The result of `initialize`, and the revision of the connection from now on.
 pub(super) fn initialize(params: &Map<String, Value>) -> (Value, &'static str) {
     let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
     let revision = WITH_HANDSHAKE.into_iter().find(|known| *known == asked).unwrap_or(WITH_HANDSHAKE[0]);
@@ -80,7 +82,6 @@ pub(super) fn initialize(params: &Map<String, Value>) -> (Value, &'static str) {
     (result, revision)
 }
 
-/// The result of `server/discover`.
 pub(super) fn discover() -> Value {
     cacheable(json!({
         "supportedVersions": STATELESS,
@@ -89,18 +90,17 @@ pub(super) fn discover() -> Value {
     }))
 }
 
-/// The result of `tools/list`.
 pub(super) fn tool_list(era: Era) -> Value {
     let list = json!({"tools": tools::all()});
     if era == Era::Stateless { cacheable(list) } else { list }
 }
 
-/// Whether a line may hold several messages.
+/// Returns true if a line may hold several messages.
 pub(super) fn has_batches(revision: &str) -> bool {
     revision == WITH_BATCHES
 }
 
-/// The name of the client that a request's own `_meta` has.
+/// The client's name in a request's own `_meta`.
 pub(super) fn client_of(params: &Map<String, Value>) -> Option<&str> {
     params.get("_meta")?.get(CLIENT_KEY)?.get("name")?.as_str()
 }

@@ -1,11 +1,11 @@
-//! The tools, as a client lists them. [`super::arguments`] reads what a client calls them with.
+//! The tools, as a client lists them. [`super::arguments`] reads the arguments of their calls.
 
 use serde_json::{Value, json};
 
-/// How many characters of a result Claude Code shows to its model, not a file's name instead. No result is longer.
+/// The characters of a result that Claude Code shows to its model. Of a longer one it would show a file's name instead,
+/// so no result is longer.
 const RESULT_CHARACTERS: u64 = 20_000;
 
-/// All tools.
 pub(super) fn all() -> Value {
     json!([exec(), output(), write(), kill(), list(), check_host()])
 }

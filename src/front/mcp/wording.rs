@@ -15,7 +15,7 @@ const COLUMNS: usize = 160;
 /// Runs that a list names. The others are counted.
 const LISTED_MAX: usize = 50;
 
-/// The end of a command's result: what went wrong, if the host says so, and the exit code.
+/// The end of a command's result: the failure, if the host reports one, and the exit code.
 pub(super) fn ending(ending: &RunEnding) -> String {
     let mut text = String::new();
     if let Some(message) = &ending.message {
@@ -32,12 +32,12 @@ pub(super) fn ending(ending: &RunEnding) -> String {
     text
 }
 
-/// The last line of a call that a command outlives.
+/// The last line of a call that ends before its command.
 pub(super) fn still_running(run: u64) -> String {
     format!("[still running, run {run}: call output with run {run} and wait for the rest, or write or kill]\n")
 }
 
-/// The last line of a call that has started a command in the background.
+/// The last line of a call that started a command in the background.
 pub(super) fn in_background(run: u64) -> String {
     format!("[runs in the background, run {run}: output shows what it writes, kill ends it]\n")
 }
@@ -47,7 +47,7 @@ pub(super) fn running(run: u64, next: u64) -> String {
     format!("[run {run} is running; next: after {next}]\n")
 }
 
-/// What the host does not have any more.
+/// The note about output that the host does not have any more.
 pub(super) fn gone(gone: &Value, run: u64) -> String {
     let bytes = gone.get("bytes").and_then(Value::as_u64).unwrap_or_default();
     format!("… rexec: {bytes} bytes before this are no longer kept here; rexec out {run} prints them …\n")
@@ -62,13 +62,12 @@ pub(super) fn problem(problem: &str, hint: &str) -> String {
     }
 }
 
-/// The host's error.
 pub(super) fn host_error(error: &Value) -> String {
     let Ok(error) = RpcError::deserialize(error) else {
         return problem("the host refused without a reason", "");
     };
     let data = error.data.unwrap_or_default();
-    // The host's own hints name its methods, of which an agent knows nothing.
+    // The host's own hints name its methods, which an agent does not know.
     let hint = match (error.code, data.input) {
         (NO_SUCH_RUN, _) => "list has the runs that there are",
         (RUN_IS_OVER, Some(InputFault::Closed)) => "start it with keep_stdin, or with tty",
@@ -80,7 +79,6 @@ pub(super) fn host_error(error: &Value) -> String {
     problem(&shown(&error.message), &shown(hint))
 }
 
-/// The runs of the host.
 pub(super) fn list(answer: &Value) -> String {
     let runs = answer.get("runs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if runs.is_empty() {

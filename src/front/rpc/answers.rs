@@ -1,4 +1,4 @@
-//! The answers to calls, and what notifications say.
+//! The answers to calls, and the contents of notifications.
 
 use std::collections::BTreeMap;
 
@@ -14,85 +14,64 @@ use crate::core::entry::PortHeld;
 use crate::front::answer::HostStatus;
 use crate::front::how_ended::HowEnded;
 
-/// An answer to a call.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum RpcAnswer {
-    /// It is done.
     Done {},
-    /// What there is.
+    /// The host's facts.
     Hello {
-        /// The host's version.
         version: &'static str,
-        /// Its process id.
         pid: u32,
-        /// The names of all methods.
         methods: &'static [&'static str],
     },
-    /// A run was taken in.
     Started {
-        /// Its number.
         run: u64,
     },
-    /// Whether the run was still running.
     Cancelled {
-        /// Whether it was.
+        /// True if the run was still running.
         running: bool,
     },
-    /// Input was taken.
     Accepted {
-        /// How many bytes.
+        /// The number of bytes.
         accepted: usize,
     },
-    /// What a wait has met.
+    /// The event that a wait has met.
     Met(Met),
-    /// The runs.
     List {
-        /// They.
+        /// The runs, oldest first.
         runs: Vec<ListedRun>,
     },
-    /// A run.
     Run(Box<ListedRun>),
-    /// A subscription has begun.
     Subscribed {
-        /// Its number.
         subscription: u64,
     },
-    /// What the host is and has.
     Host(Box<HostStatus>),
-    /// A project session.
     Session(Box<ListedSession>),
-    /// The project sessions.
     Sessions {
-        /// They.
         sessions: Vec<ListedSession>,
     },
-    /// What the commands of a project session get.
+    /// The variables for the commands of a project session.
     SessionEnv {
-        /// The variables.
         env: BTreeMap<String, String>,
     },
-    /// A project session was ended.
     SessionEnded {
         /// Its commands that are ending now.
         ended: Vec<u64>,
     },
-    /// How a run has ended, and what it wrote.
+    /// A run's end and output.
     Whole(Box<WholeAnswer>),
 }
 
-/// What a wait has met.
+/// The event that a wait has met.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Met {
     /// `exit`, `port`, `text`, `time`, or `gone` for a run of which nothing is kept.
     pub met: &'static str,
-    /// The exit code of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<u8>,
-    /// The port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The line with the text, up to where it was written.
+    /// The line with the text, up to the end of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
 }
@@ -105,7 +84,6 @@ impl Met {
     }
 }
 
-/// The answer to `exec.run`.
 #[derive(Debug, Clone, Serialize)]
 pub struct WholeAnswer {
     run: u64,
@@ -128,8 +106,7 @@ pub struct WholeAnswer {
 }
 
 impl WholeAnswer {
-    /// The answer for a run that has ended like this and has written that. With `parses`, standard output is also told as
-    /// the JSON that it is.
+    /// The answer for a run with this end and output. With `parses`, standard output also comes as parsed JSON.
     #[must_use]
     pub fn new(run: u64, end: HowEnded, gathering: &Gathering, parses: bool) -> Self {
         let (mut stdout, mut stderr, mut output, mut omitted_bytes) = (None, None, None, 0);
@@ -155,14 +132,14 @@ impl WholeAnswer {
     }
 }
 
-/// A text of which each line is JSON.
+/// Parses a text of which each line is JSON.
 fn lines_of_json(text: &str) -> Option<Vec<Value>> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let lines: Option<Vec<Value>> = lines.map(|line| serde_json::from_str(line).ok()).collect();
     lines.filter(|lines| !lines.is_empty())
 }
 
-/// The end of an answer to `exec.output`, behind the chunks.
+/// The end of an answer to `exec.output`, after the chunks.
 #[derive(Debug, Clone, Serialize)]
 pub struct OutputRest {
     next: u64,
@@ -182,7 +159,7 @@ struct GoneOutput {
 }
 
 impl OutputRest {
-    /// The end of an answer to a reader that has this chunk and gets those up to `last`, if there are any.
+    /// The end of an answer to a reader that has chunk `after` and gets those up to `last`, if there are any.
     #[must_use]
     pub fn new(run: u64, ring: &OutputRing, after: u64, last: Option<u64>, exit: Option<u8>, is_closed: bool) -> Self {
         let journal = || format!("rexec out {run} --raw");
@@ -199,16 +176,12 @@ impl OutputRest {
 /// A port on which a run could not listen, because another run does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HeldPort {
-    /// The port.
     pub port: u16,
-    /// The other run's number.
     pub run: u64,
-    /// Its caller's name.
     pub whoami: String,
 }
 
 impl HeldPort {
-    /// What a client is told of it.
     #[must_use]
     pub fn of(held: &PortHeld) -> Self {
         Self { port: held.port, run: held.run, whoami: held.whoami.clone() }
@@ -218,18 +191,14 @@ impl HeldPort {
 /// `exec.port`.
 #[derive(Debug, Serialize)]
 pub struct PortNote {
-    /// The run's number.
     pub run: u64,
-    /// The port on which it listens.
     pub port: u16,
 }
 
 /// `exec.exited`.
 #[derive(Debug, Serialize)]
 pub struct ExitedNote<'a> {
-    /// The run's number.
     pub run: u64,
-    /// How it ended.
     #[serde(flatten)]
     pub end: &'a HowEnded,
     /// The port on which it could not listen.
@@ -240,7 +209,6 @@ pub struct ExitedNote<'a> {
 /// `exec.closed`.
 #[derive(Debug, Serialize)]
 pub struct ClosedNote {
-    /// The run's number.
     pub run: u64,
     /// Its last chunk.
     pub last_seq: u64,
@@ -252,10 +220,7 @@ pub struct ClosedNote {
 /// `exec.prompt`.
 #[derive(Debug, Serialize)]
 pub struct PromptNote<'a> {
-    /// The run's number.
     pub run: u64,
-    /// The words of the prompt.
     pub line: &'a str,
-    /// The last chunk before it.
     pub after: u64,
 }

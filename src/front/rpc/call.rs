@@ -1,4 +1,4 @@
-//! A line of a client as a call: which method, with which parameters.
+//! Parses a client's line into a call: a method with its parameters.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -14,10 +14,9 @@ use super::start::{StartParams, StreamMode};
 use crate::front::numbers::{is_inexact, make_whole};
 use crate::front::projects::ProjectDefinition;
 
-/// A method and its parameters.
 #[derive(Debug)]
 pub enum Method {
-    /// Tells the client's name; the answer tells the methods.
+    /// Gives the client's name; the answer has the host's methods.
     Hello(HelloParams),
     /// Runs a command; the answer comes at its end.
     Run(Box<StartParams>),
@@ -35,31 +34,30 @@ pub enum Method {
     Output(OutputParams),
     /// Waits for something about a run.
     Wait(WaitParams),
-    /// What is known of a run.
+    /// Returns the facts about a run.
     Status(RunParams),
-    /// The runs.
+    /// Lists the runs.
     List(ListParams),
-    /// What happens from now on.
+    /// Reports events from now on.
     Subscribe(SubscribeParams),
     /// Ends a subscription.
     Unsubscribe(UnsubscribeParams),
     /// Defines a project session.
     CreateSession(Box<ProjectDefinition>),
-    /// The project sessions.
+    /// Lists the project sessions.
     ListSessions,
     /// Ends a project session.
     DestroySession(SessionParams),
-    /// The variables that the commands of a project session get.
+    /// Returns the variables for the commands of a project session.
     SessionEnv(SessionParams),
     /// Pauses a project session.
     SuspendSession(SessionParams),
-    /// Has a project session go on.
+    /// Resumes a project session.
     ResumeSession(SessionParams),
-    /// What the host is and has.
+    /// Returns the host's state.
     HostStatus,
 }
 
-/// Every name of a method.
 pub const METHODS: [&str; 25] = [
     "hello",
     "exec.run",
@@ -88,19 +86,17 @@ pub const METHODS: [&str; 25] = [
     "pty.close",
 ];
 
-/// One call.
 #[derive(Debug)]
 pub struct RpcCall {
-    /// What the answer names; a notification is never answered.
+    /// The identifier for the answer; a notification is never answered.
     pub id: Option<RequestId>,
-    /// What to do, or what is wrong with the line.
+    /// The method, or the mistake in the line.
     pub method: Result<Method, RpcError>,
-    /// Whether the line is a request although it has no identifier that could be read. Then its error is told.
+    /// True if the line is a request without a readable identifier. Then its error is sent.
     pub is_broken: bool,
 }
 
 impl RpcCall {
-    /// Reads a line; `None` for an empty one.
     #[must_use]
     pub fn read(line: &[u8]) -> Option<Self> {
         let line = line.trim_ascii();
@@ -194,7 +190,7 @@ fn read<P: DeserializeOwned>(mut params: Map<String, Value>) -> Result<P, RpcErr
     params.retain(|_, value| !value.is_null());
     params.values_mut().for_each(make_whole);
     for name in nulls {
-        // A parameter that there is not is refused with any value.
+        // An unknown parameter is refused with any value.
         let alone = Map::from_iter([(name, Value::Null)]);
         let words = P::deserialize(&alone).err().map(|error| error.to_string()).unwrap_or_default();
         if words.starts_with("unknown field") {

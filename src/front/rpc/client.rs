@@ -1,4 +1,4 @@
-//! Calls as a client writes them, and answers as it reads them.
+//! Calls and answers on a client's side.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::error::RpcError;
 use crate::front::json_line::put_line;
 
-/// A call as a line of JSON.
 pub fn call_line(id: u64, method: &str, params: &impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
     struct CallLine<'a, T> {
@@ -20,7 +19,7 @@ pub fn call_line(id: u64, method: &str, params: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// What a call has answered.
+/// The value of an answer.
 #[derive(Debug)]
 pub struct AnswerValue(Value);
 
@@ -32,7 +31,7 @@ impl AnswerValue {
     }
 }
 
-/// Reads an answer: its call's number, and what it says. `None` for a line that is not an answer.
+/// Reads an answer: its call's number, and its result. `None` for a line that is not an answer.
 #[must_use]
 pub fn read_answer(line: &[u8]) -> Option<(u64, Result<AnswerValue, RpcError>)> {
     #[derive(Deserialize)]

@@ -1,13 +1,11 @@
-//! The errors of JSON-RPC: a code, one plain sentence, and what helps to go on.
+//! The errors of JSON-RPC: a code, one plain sentence, and a hint.
 
 use rexec_sh::protocol::notice::Notice;
 use serde::{Deserialize, Serialize};
 
-/// The line is not JSON.
 pub const PARSE_ERROR: i32 = -32_700;
 /// The line is JSON, and not a request.
 pub const INVALID_REQUEST: i32 = -32_600;
-/// There is no such method.
 pub const UNKNOWN_METHOD: i32 = -32_601;
 /// The parameters are not those of the method.
 pub const BAD_PARAMS: i32 = -32_602;
@@ -15,9 +13,9 @@ pub const BAD_PARAMS: i32 = -32_602;
 pub const FAILED: i32 = -32_603;
 /// No run has this number.
 pub const NO_SUCH_RUN: i32 = -32_001;
-/// The run has ended, so it takes no input, no size and no signal. Or its input has ended: see [`ErrorData::input`].
+/// The run has ended, so it takes no input, no size and no signal; or its input has ended: see [`ErrorData::input`].
 pub const RUN_IS_OVER: i32 = -32_002;
-/// A limit is reached. It may work later.
+/// A limit is reached. The call may work later.
 pub const BUSY: i32 = -32_003;
 /// The caller is in a sandbox.
 pub const SANDBOXED: i32 = -32_004;
@@ -26,47 +24,40 @@ pub const ENDING: i32 = -32_005;
 /// Another run has this name.
 pub const NAME_TAKEN: i32 = -32_006;
 
-/// One error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RpcError {
-    /// What kind of error it is.
     pub code: i32,
-    /// One sentence.
     pub message: String,
-    /// What else there is to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<ErrorData>,
 }
 
-/// What helps to go on.
+/// Further facts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorData {
-    /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The run that is in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
-    /// Why a run that goes on takes no input.
+    /// The reason why a running command takes no input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<InputFault>,
 }
 
-/// Why a run takes no input.
+/// The reason why a run takes no input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputFault {
-    /// It was started without one that stays open, or its end was written.
+    /// It was started without input that stays open, or the end was written.
     Closed,
 }
 
 impl RpcError {
-    /// An error with this sentence.
     pub fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The error with a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.data.get_or_insert_default().hint = Some(hint.into());
@@ -80,20 +71,18 @@ impl RpcError {
         self
     }
 
-    /// No run has this number.
     #[must_use]
     pub fn no_such_run(run: u64) -> Self {
         Self::new(NO_SUCH_RUN, format!("there is no run {run} here"))
             .hint(format!("exec.list has the runs that are; rexec show {run} looks in the journal"))
     }
 
-    /// The run has ended.
     #[must_use]
     pub fn run_is_over(run: u64) -> Self {
         Self::new(RUN_IS_OVER, format!("run {run} is over")).hint("exec.status says how it ended")
     }
 
-    /// The run goes on, but takes no input.
+    /// The error for a run that goes on, but takes no input.
     #[must_use]
     pub fn input_is_closed(run: u64) -> Self {
         let mut error = Self::new(RUN_IS_OVER, format!("run {run} has no input that is open"))
@@ -102,7 +91,6 @@ impl RpcError {
         error
     }
 
-    /// A limit is reached.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(BUSY, message)
     }

@@ -1,13 +1,13 @@
-//! The output of one stream for an answer at the end: its head and its tail, and how much is left out between them.
+//! The output of one stream for an answer at the end: its head and its tail, and the number of bytes left out between
+//! them.
 //!
-//! Invariants: no more than the bound is held, nor than the share of all answers' memory; the memory grows with what was
-//! written.
+//! Invariants: it holds no more than its limit, nor than the share of all answers' memory; the memory grows with the
+//! output.
 
 use std::collections::VecDeque;
 
 use crate::front::budget::Share;
 
-/// The output of one stream.
 #[derive(Debug)]
 pub struct GatheredOutput {
     head: Vec<u8>,
@@ -19,16 +19,15 @@ pub struct GatheredOutput {
 }
 
 impl GatheredOutput {
-    /// Nothing yet; at most `most` bytes are held, half of them of the beginning.
+    /// Nothing yet; at most `most` bytes are held, half of them from the beginning.
     #[must_use]
     pub fn new(most: usize, share: Share) -> Self {
         let tail_max = most / 2;
         Self { head: Vec::new(), tail: VecDeque::new(), head_max: most - tail_max, tail_max, share, omitted: 0 }
     }
 
-    /// Takes output.
     pub fn push(&mut self, bytes: &[u8]) {
-        // Half of what is free is for the end. Without room for more, the end that is held moves on.
+        // Half of the free memory is for the end. Without room for more, the held end moves on.
         let free = self.share.room().saturating_sub(self.weight());
         let has_tail = self.omitted > 0 || !self.tail.is_empty();
         let room = if has_tail { 0 } else { (free / 2).min(self.head_max - self.head.len()) };
@@ -47,13 +46,13 @@ impl GatheredOutput {
         self.head.len() + self.tail.len()
     }
 
-    /// How many bytes were left out.
+    /// The number of left-out bytes.
     #[must_use]
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
 
-    /// The output, with a line in place of what was left out.
+    /// The output, with a line in place of the left-out part.
     #[must_use]
     pub fn text(&self) -> String {
         let (front, back) = self.tail.as_slices();

@@ -1,7 +1,7 @@
 //! The output of one run on its way into numbered chunks: filtered as its caller chose, whole characters, large pieces.
 //!
-//! Invariants: the bytes of one stream keep their order; what the filter of one stream holds back is released before later
-//! bytes of the other; what comes together becomes one chunk, up to [`limits::RPC_CHUNK_BYTES`].
+//! Invariants: the bytes of one stream keep their order; held output of one stream is released before later bytes of
+//! the other; output of one moment becomes one chunk, up to [`limits::RPC_CHUNK_BYTES`].
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,9 @@ use crate::front::output_filter::OutputFilter;
 use crate::limits;
 use crate::text::whole::without_torn_end;
 
-/// What an answer at the end gathers.
+/// The output gathered for an answer at the end.
 #[derive(Debug)]
 pub enum Gathering {
-    /// Nothing.
     Nothing,
     /// Everything in one text.
     Together(GatheredOutput),
@@ -23,28 +22,27 @@ pub enum Gathering {
     Apart(Box<[GatheredOutput; 2]>),
 }
 
-/// The output of one run.
 #[derive(Debug)]
 pub struct KeptOutput {
     ring: OutputRing,
     /// The filters of standard output, which is the terminal's in mode pty, and of standard error.
     filters: [OutputFilter; 2],
     has_terminal: bool,
-    /// Whether characters stay whole.
+    /// True if characters stay whole.
     is_text: bool,
-    /// The output that is about to become a chunk, of one stream.
+    /// The output of one stream for the next chunk.
     open: Vec<u8>,
     open_stream: Stream,
     open_at: Duration,
-    /// The first bytes of a character that is not complete, of each stream.
+    /// The first bytes of an incomplete character, of each stream.
     torn: [Vec<u8>; 2],
     gathering: Gathering,
-    /// The end of what was written.
+    /// The end of the output.
     end: Vec<u8>,
 }
 
 impl KeptOutput {
-    /// Nothing yet. `has_terminal` says that the output is on the run's terminal.
+    /// Nothing yet. `has_terminal`: the output is on the run's terminal.
     #[must_use]
     pub fn new(filters: [OutputFilter; 2], has_terminal: bool, is_text: bool, gathering: Gathering) -> Self {
         Self {
@@ -61,7 +59,6 @@ impl KeptOutput {
         }
     }
 
-    /// The chunks.
     #[must_use]
     pub fn ring(&self) -> &OutputRing {
         &self.ring
@@ -72,7 +69,7 @@ impl KeptOutput {
         self.ring.shed(most);
     }
 
-    /// What was gathered, of which nothing is kept then.
+    /// Takes the gathered output; nothing of it is kept.
     pub fn take_gathering(&mut self) -> Gathering {
         std::mem::replace(&mut self.gathering, Gathering::Nothing)
     }
@@ -83,7 +80,7 @@ impl KeptOutput {
         self.ring.weight()
     }
 
-    /// The last line with something in it, or its end.
+    /// The last line that is not blank, or its end.
     #[must_use]
     pub fn last_line(&self) -> String {
         let lines = self.end.split(|&byte| byte == b'\n').rev();
@@ -91,12 +88,12 @@ impl KeptOutput {
         String::from_utf8_lossy(last).into_owned()
     }
 
-    /// Takes what was written to a stream at this time after the start. Chunks follow at [`KeptOutput::close_chunk`] at the
+    /// Takes a stream's output at this time after the start. [`KeptOutput::close_chunk`] makes chunks of it at the
     /// latest.
     pub fn push(&mut self, stream: Stream, bytes: &[u8], at: Duration, now: Instant) {
         let place = usize::from(stream == Stream::Err);
         if stream == Stream::Tty && !self.has_terminal {
-            // Words for a person, at a terminal that the caller does not have.
+            // The command wrote to its controlling terminal, for a person. This caller has none.
             return;
         }
         let other = 1 - place;
@@ -111,7 +108,7 @@ impl KeptOutput {
         }
     }
 
-    /// When [`KeptOutput::tick`] has output to release.
+    /// The time at which [`KeptOutput::tick`] has output to release.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.filters.iter().filter_map(OutputFilter::deadline).min()
@@ -125,7 +122,7 @@ impl KeptOutput {
         self.close_chunk();
     }
 
-    /// Releases what is held back, because the run's shell has ended.
+    /// Releases the held output, because the run's shell has ended.
     pub fn release(&mut self) {
         for place in [0, 1] {
             self.filtered(place, |filter, out| filter.release(out));
@@ -133,7 +130,7 @@ impl KeptOutput {
         self.close_chunk();
     }
 
-    /// Nothing follows.
+    /// Ends the output.
     pub fn finish(&mut self) {
         for place in [0, 1] {
             self.filtered(place, |filter, out| filter.finish(out));
@@ -171,7 +168,7 @@ impl KeptOutput {
         self.open.extend_from_slice(bytes);
     }
 
-    /// Makes a chunk of what has come.
+    /// Makes a chunk of the output so far.
     pub fn close_chunk(&mut self) {
         let mut bytes = std::mem::take(&mut self.open);
         if bytes.is_empty() {

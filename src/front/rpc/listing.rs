@@ -1,56 +1,46 @@
-//! What a client is told of a run.
+//! The facts about a run for a client.
 
 use serde::Serialize;
 
 use crate::front::how_ended::HowEnded;
 
-/// What a run is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RunFacts {
-    /// Its number.
     pub run: u64,
-    /// The caller's name.
     pub whoami: String,
-    /// What tells the caller's session from its others.
+    /// Tells the caller's session from its others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller_session: Option<String>,
-    /// The working directory.
     pub dir: String,
     /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
     pub command: String,
-    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The project session that it runs in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Why it is run.
+    /// The reason for the run, in its caller's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Whether it outlives its connection.
+    /// True if it outlives its connection.
     pub background: bool,
 }
 
 /// A run in a list.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ListedRun {
-    /// What it is.
     #[serde(flatten)]
     pub facts: RunFacts,
     /// `queued`, `running`, `asks`, `paused`, `exited` or `closed`.
     pub state: &'static str,
-    /// How long ago it was taken in, milliseconds.
+    /// The time since its arrival, milliseconds.
     pub started_ms_ago: u64,
-    /// How it ended.
     #[serde(flatten)]
     pub end: Option<HowEnded>,
-    /// The ports on which it listens.
     pub ports: Vec<u16>,
-    /// Bytes that it has written so far.
+    /// The bytes of its output so far.
     pub bytes: u64,
-    /// The last line that it has written.
     pub last_line: String,
-    /// Processes of it that live. Lists have it of the first runs only.
+    /// The number of its living processes. In lists only the first runs have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<usize>,
 }

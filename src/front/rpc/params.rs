@@ -1,25 +1,25 @@
-//! The parameters of the methods, as they come. [`super::start`] has those of a start.
+//! The parameters of the methods, as received. [`super::start`] has those of a start.
 
 use rexec_sh::protocol::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::text::encode::from_base64;
 
-/// How output is written in JSON.
+/// The form of output in JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
-    /// As text: what is not UTF-8 becomes U+FFFD, and no character is split between two chunks.
+    /// As text: bytes that are not UTF-8 become U+FFFD, and no character is split between two chunks.
     #[default]
     Text,
-    /// As the bytes that they are.
+    /// As base64.
     Base64,
-    /// Likewise, behind the line, which says how many there are. Only output that is told has it.
+    /// As raw bytes after the line, which gives their number. Only for output in notifications.
     Binary,
 }
 
 impl Encoding {
-    /// How long output becomes in JSON, bytes, at most.
+    /// The most bytes of this output in JSON.
     #[must_use]
     pub fn length(self, output: &[u8]) -> usize {
         let escaped = |byte: &u8| match byte {
@@ -36,19 +36,17 @@ impl Encoding {
     }
 }
 
-/// What a client may be told of a run.
+/// An event of a run for a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
-    /// It was taken in.
+    /// It was accepted.
     Start,
-    /// It has written something.
     Output,
     /// A program of it waits for a person's answer.
     Prompt,
     /// It listens on a port.
     Port,
-    /// It has ended.
     Exit,
 }
 
@@ -66,7 +64,6 @@ pub struct HelloParams {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunParams {
-    /// The run's number.
     pub run: u64,
 }
 
@@ -74,20 +71,18 @@ pub struct RunParams {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteParams {
-    /// The run's number.
     pub run: u64,
-    /// What is written.
+    /// The text to write.
     #[serde(default)]
     pub text: Option<String>,
-    /// What is written, in base64.
+    /// The bytes to write, in base64.
     #[serde(default, deserialize_with = "decoded")]
     pub base64: Option<Vec<u8>>,
-    /// Whether nothing follows.
+    /// True if nothing follows.
     #[serde(default)]
     pub eof: bool,
 }
 
-/// Bytes that came in base64.
 pub(super) fn decoded<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     from_base64(&text)
@@ -95,13 +90,10 @@ pub(super) fn decoded<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Optio
         .ok_or_else(|| serde::de::Error::custom("not base64 with padding (RFC 4648, section 4)"))
 }
 
-/// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, expecting = "rows and cols")]
 pub struct SizeParams {
-    /// Rows.
     pub rows: u16,
-    /// Columns.
     pub cols: u16,
 }
 
@@ -109,11 +101,8 @@ pub struct SizeParams {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResizeParams {
-    /// The run's number.
     pub run: u64,
-    /// Rows.
     pub rows: u16,
-    /// Columns.
     pub cols: u16,
 }
 
@@ -121,14 +110,12 @@ pub struct ResizeParams {
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "neither a number from 1 to 64 nor the name of a signal")]
 pub enum SignalName {
-    /// Its number.
     Number(u8),
-    /// Its name.
     Name(String),
 }
 
 impl SignalName {
-    /// The signal; `None` when there is no such signal.
+    /// The signal; `None` if there is no such signal.
     #[must_use]
     pub fn signal(&self) -> Option<Signal> {
         let number = match self {
@@ -171,9 +158,7 @@ fn number_of(name: &str) -> Option<u8> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignalParams {
-    /// The run's number.
     pub run: u64,
-    /// The signal.
     pub signal: SignalName,
 }
 
@@ -181,9 +166,8 @@ pub struct SignalParams {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CancelParams {
-    /// The run's number.
     pub run: u64,
-    /// From SIGTERM to SIGKILL, milliseconds; the host's own choice when it is missing.
+    /// The time from SIGTERM to SIGKILL, milliseconds; the default is the host's choice.
     #[serde(default)]
     pub grace_ms: Option<u64>,
 }
@@ -192,33 +176,27 @@ pub struct CancelParams {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputParams {
-    /// The run's number.
     pub run: u64,
-    /// The chunk that was read last; 0 for none.
+    /// The last chunk that the client has read; 0 for none.
     #[serde(default)]
     pub after: u64,
     /// Bytes of output after which the answer ends. It has one chunk at least, if there is any.
     #[serde(default)]
     pub max_bytes: Option<usize>,
-    /// How long to wait when there is nothing, milliseconds.
+    /// The time to wait if there is nothing, milliseconds.
     #[serde(default)]
     pub wait_ms: u64,
-    /// How output is written.
     #[serde(default)]
     pub encoding: Encoding,
 }
 
-/// What `exec.wait` waits for.
+/// The event that `exec.wait` waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Awaited {
-    /// The run's end.
     Exit,
-    /// The run listens on a port.
     Port,
-    /// The run has written a text.
     Text,
-    /// Time.
     Time,
 }
 
@@ -226,18 +204,15 @@ pub enum Awaited {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitParams {
-    /// The run's number.
     pub run: u64,
-    /// What is awaited.
     #[serde(rename = "for")]
     pub awaited: Awaited,
-    /// The port; any port when it is missing.
+    /// The port; the default is any port.
     #[serde(default)]
     pub port: Option<u16>,
-    /// The text.
     #[serde(default)]
     pub text: Option<String>,
-    /// How long, milliseconds; for ever when it is missing.
+    /// The time limit, milliseconds; the default is none.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
 }
@@ -246,9 +221,8 @@ pub struct WaitParams {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListParams {
-    /// Only the runs of this session.
     pub session: Option<String>,
-    /// Whether ended runs whose output is kept are listed, too.
+    /// True if ended runs whose output is kept are listed, too.
     pub all: bool,
 }
 
@@ -256,11 +230,10 @@ pub struct ListParams {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubscribeParams {
-    /// The runs; all of them, and those to come, when it is missing.
+    /// The runs; the default is all of them, and those to come.
     pub runs: Option<Vec<u64>>,
-    /// What to tell; everything when it is missing.
+    /// The events to report; the default is all.
     pub events: Option<Vec<RunEvent>>,
-    /// How output is written.
     pub encoding: Encoding,
 }
 
@@ -268,7 +241,6 @@ pub struct SubscribeParams {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnsubscribeParams {
-    /// The subscription's number.
     pub subscription: u64,
 }
 

@@ -1,5 +1,5 @@
 //! Project sessions in JSON-RPC: `session.create`, `session.list`, `session.destroy`, `session.suspend` and
-//! `session.resume`, and what a start takes from one.
+//! `session.resume`, and the part of a start that comes from one.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,6 @@ use crate::limits;
 /// No project session has this name.
 pub const NO_SUCH_SESSION: i32 = -32_007;
 
-/// A method about one project session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionParams {
@@ -22,17 +21,14 @@ pub struct SessionParams {
 /// A project session in an answer.
 #[derive(Debug, Clone, Serialize)]
 pub struct ListedSession {
-    /// Its identifier.
     pub session: String,
-    /// Its name.
     pub name: String,
-    /// Its directory.
     pub dir: String,
     /// `active`, `idle` or `suspended`.
     pub state: &'static str,
-    /// Its commands that run.
+    /// Its running commands.
     pub runs: Vec<u64>,
-    /// Those of them that outlive their connections, and ended ones that left something running.
+    /// Its commands that outlive their connections, and ended ones that left something running.
     pub background: Vec<u64>,
     /// The first and the last of its ports.
     pub ports: Vec<u16>,
@@ -41,19 +37,17 @@ pub struct ListedSession {
     /// Secret-named variables that were not kept over a restart of the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost_env: Vec<String>,
-    /// The shell of its commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
-    /// Whether nobody has defined it.
+    /// True if nobody has defined it.
     pub implied: bool,
-    /// When it was made.
     pub created_at: String,
-    /// When its last command began.
+    /// The start of its last command.
     pub last_activity: String,
 }
 
 impl ListedSession {
-    /// The answer about one of which these commands run.
+    /// The answer about a project session with these running commands.
     #[must_use]
     pub fn of(known: &ProjectSession, runs: Vec<u64>, background: Vec<u64>) -> Self {
         let state = match (known.is_suspended, runs.is_empty() && background.is_empty()) {
@@ -103,7 +97,7 @@ impl From<ProjectError> for RpcError {
 }
 
 impl StartParams {
-    /// The start with what its project session gives: directory, shell, and variables, of which its own win.
+    /// The start with the directory, shell and variables of its project session; its own win.
     #[must_use]
     pub fn within(&self, known: &ProjectSession) -> Self {
         let mut params = self.clone();

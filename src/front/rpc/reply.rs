@@ -10,7 +10,7 @@ use crate::core::entry::Stream;
 use crate::front::json_line::put_line;
 use crate::text::encode::put_base64;
 
-/// What a request calls itself: a number or a string.
+/// A request's identifier: a number or a string.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct RequestId(pub Value);
@@ -43,12 +43,12 @@ pub fn put_result(id: &RequestId, result: &impl Serialize, out: &mut Vec<u8>) {
     put_line(&ResultLine { jsonrpc: VERSION, id, result }, out);
 }
 
-/// Answers a request with an error. Without an identifier, it is about what could not be read.
+/// Answers a request with an error. Without an identifier, the error is about a line that could not be read.
 pub fn put_error(id: Option<&RequestId>, error: &RpcError, out: &mut Vec<u8>) {
     put_line(&ErrorLine { jsonrpc: VERSION, id, error }, out);
 }
 
-/// Tells a client something that it did not ask for.
+/// Sends a client a notification.
 pub fn put_notification(method: &str, params: &impl Serialize, out: &mut Vec<u8>) {
     put_line(&NotificationLine { jsonrpc: VERSION, method, params }, out);
 }
@@ -63,7 +63,7 @@ pub fn stream_word(stream: Stream) -> &'static str {
     }
 }
 
-/// Tells a client a chunk of a run's output, and how many bytes before it were lost to it. It is written by hand, because
+/// Sends a client a chunk of a run's output, and the number of bytes lost before it. This is written by hand, because
 /// whole builds go through it.
 pub fn put_output(run: u64, chunk: &OutputChunk, lost_bytes: u64, encoding: Encoding, out: &mut Vec<u8>) {
     let head = format!(r#"{{"jsonrpc":"2.0","method":"exec.output","params":{{"run":{run},"#);
@@ -78,7 +78,7 @@ pub fn put_output(run: u64, chunk: &OutputChunk, lost_bytes: u64, encoding: Enco
     }
 }
 
-/// The answer to `exec.output`. `rest` is what follows the chunks.
+/// The answer to `exec.output`. `rest` follows the chunks.
 pub fn put_chunks<'a>(
     id: &RequestId,
     chunks: impl Iterator<Item = &'a OutputChunk>,

@@ -1,42 +1,35 @@
 //! The output of one run as numbered chunks, of which the newest are kept.
 //!
-//! Invariants: numbers begin at 1 and have no gaps; every chunk knows how many bytes came before it, so that what is gone is
-//! known to the byte.
+//! Invariants: numbers begin at 1 and have no gaps; every chunk knows the number of bytes before it, so the dropped
+//! output is known to the byte.
 
 use std::collections::VecDeque;
 
 use crate::core::entry::Stream;
 use crate::limits;
 
-/// A piece of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputChunk {
-    /// Its number.
     pub seq: u64,
-    /// Where it was written.
     pub stream: Stream,
-    /// What was written.
     pub bytes: Box<[u8]>,
-    /// When, milliseconds from the run's start.
+    /// The time since the run's start, milliseconds.
     pub at_ms: u64,
     /// Bytes of the run's output before it.
     pub before: u64,
 }
 
-/// What a reader missed.
+/// The output that a reader missed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Gone {
-    /// How many chunks.
     pub chunks: u64,
-    /// How many bytes.
     pub bytes: u64,
 }
 
-/// The newest chunks of one run.
 #[derive(Debug, Default)]
 pub struct OutputRing {
     chunks: VecDeque<OutputChunk>,
-    /// For the chunks that went last, how many bytes came before each.
+    /// For the last dropped chunks, the number of bytes before each.
     went: VecDeque<u64>,
     count: u64,
     bytes: u64,
@@ -48,7 +41,6 @@ fn weight(chunk: &OutputChunk) -> usize {
 }
 
 impl OutputRing {
-    /// Appends a chunk.
     pub fn push(&mut self, stream: Stream, bytes: Box<[u8]>, at_ms: u64) {
         self.count += 1;
         let chunk = OutputChunk { seq: self.count, stream, bytes, at_ms, before: self.bytes };
@@ -57,7 +49,7 @@ impl OutputRing {
         self.chunks.push_back(chunk);
     }
 
-    /// The number of the newest chunk; 0 when there was none.
+    /// The number of the newest chunk; 0 if there was none.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
         self.count
@@ -75,13 +67,13 @@ impl OutputRing {
         self.weight
     }
 
-    /// The kept chunks with a higher number than this one.
+    /// The kept chunks with higher numbers.
     pub fn after(&self, seq: u64) -> impl Iterator<Item = &OutputChunk> {
         let start = self.chunks.partition_point(|chunk| chunk.seq <= seq);
         self.chunks.range(start..)
     }
 
-    /// The bytes that came before the chunk behind this number.
+    /// The bytes before the chunk that follows this number.
     fn bytes_until(&self, seq: u64) -> u64 {
         if let Some(next) = self.after(seq).next().filter(|next| next.seq - seq == 1) {
             return next.before;
@@ -89,14 +81,14 @@ impl OutputRing {
         if seq >= self.count {
             return self.bytes;
         }
-        // It is gone: `went` ends with the last chunk that is.
+        // It is gone: `went` ends with the last dropped chunk.
         let first_kept = self.count + 1 - u64::try_from(self.chunks.len()).expect("a length fits 64 bits");
         let back = usize::try_from(first_kept - seq - 1).unwrap_or(usize::MAX);
         self.went.len().checked_sub(back).and_then(|at| self.went.get(at)).copied().unwrap_or(0)
     }
 
-    /// What is gone of the chunks behind this number; `None` when nothing is. For a number of more than
-    /// [`limits::RPC_GONE_KNOWN`] chunks ago, the bytes are those of all chunks that are gone.
+    /// The dropped output after this number; `None` if nothing is dropped. For a number of more than
+    /// [`limits::RPC_GONE_KNOWN`] chunks ago, the bytes are those of all dropped chunks.
     #[must_use]
     pub fn gone_after(&self, seq: u64) -> Option<Gone> {
         let first = self.chunks.front().map_or(self.count + 1, |chunk| chunk.seq);

@@ -1,10 +1,10 @@
-//! Looks for texts in output that comes in pieces, and returns the lines that have them.
+//! Searches output that comes in pieces for texts, and returns the lines that contain them.
 //!
-//! Everybody who waits for a text in the same output shares one search, so that each byte is looked at once, however many
-//! texts there are and however nearly the output matches them (Aho and Corasick, 1975).
+//! All waits for a text in the same output share one search, so each byte is examined once, however many texts there
+//! are and however nearly the output matches them (Aho and Corasick, 1975).
 //!
-//! Invariants: a text has [`limits::RPC_TEXT_BYTES`] at most; the memory is bounded, however long a line becomes; each text
-//! is found where its first occurrence ends.
+//! Invariants: a text has at most [`limits::RPC_TEXT_BYTES`]; the memory is bounded, however long a line becomes; each
+//! text is found at the end of its first occurrence.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,32 +12,32 @@ use super::ring::OutputRing;
 use crate::core::entry::Stream;
 use crate::limits;
 
-/// The texts that somebody waits for in the output of one run.
+/// The awaited texts in the output of one run.
 #[derive(Debug, Default)]
 pub struct TextSearch {
     /// In order.
     texts: Vec<Box<[u8]>>,
-    /// Made of the texts when it is needed.
+    /// Made from the texts when needed.
     automaton: Option<TextAutomaton>,
     streams: [SearchedStream; Stream::ALL.len()],
-    /// The chunk that was looked at last.
+    /// The last searched chunk.
     seen: u64,
-    /// The lines that have texts, until they are taken.
+    /// The lines that contain texts, until they are taken.
     found: BTreeMap<Box<[u8]>, String>,
 }
 
-/// What is kept of one stream.
+/// The state of one stream.
 #[derive(Debug, Default)]
 struct SearchedStream {
-    /// The end of what it has written, from the beginning of its last line, and as long as a text can be.
+    /// The end of the output: from the beginning of its last line, up to the length of a text.
     end: Vec<u8>,
-    /// How far the automaton has come.
+    /// The state of the automaton.
     state: u16,
 }
 
 impl TextSearch {
-    /// Looks for one more text, from the beginning of what is kept of the output. Returns the line that has it already;
-    /// else it is one of the texts.
+    /// Adds a text, and searches the kept output for it. Returns the line if that contains it already; otherwise the
+    /// text is awaited.
     pub fn add(&mut self, text: &[u8], ring: &OutputRing) -> Option<String> {
         let mut alone = Self { texts: vec![text.into()], ..Self::default() };
         alone.follow(ring);
@@ -56,7 +56,7 @@ impl TextSearch {
         None
     }
 
-    /// Looks at the chunks that are new.
+    /// Searches the new chunks.
     pub fn follow(&mut self, ring: &OutputRing) {
         for chunk in ring.after(self.seen) {
             if self.texts.is_empty() {
@@ -67,12 +67,12 @@ impl TextSearch {
         }
     }
 
-    /// The texts that were found, each with its line. Nobody looks for them any more.
+    /// The found texts, each with its line. They are no longer awaited.
     pub fn take_found(&mut self) -> BTreeMap<Box<[u8]>, String> {
         std::mem::take(&mut self.found)
     }
 
-    /// Looks for these texts only.
+    /// Searches for these texts only.
     pub fn keep(&mut self, wanted: &BTreeSet<&[u8]>) {
         self.forget(|text| !wanted.contains(text));
     }
@@ -91,7 +91,7 @@ impl TextSearch {
         searched.end.extend_from_slice(bytes);
         let mut hits: Vec<(usize, usize)> = Vec::new();
         if let [text] = &self.texts[..] {
-            // Nothing is faster for a single one, and what it has looked at before is shorter than a text.
+            // Nothing is faster for a single one, and the already searched part is shorter than a text.
             let from = old.saturating_sub(text.len() - 1);
             hits.extend(memchr::memmem::find(&searched.end[from..], text).map(|at| (0, from + at + text.len())));
         } else {
@@ -129,14 +129,14 @@ impl TextSearch {
     }
 }
 
-/// The line in which a text stands, up to where it was written.
+/// The line that contains a text, up to the end of the output.
 fn line_at(output: &[u8], from: usize, until: usize) -> String {
     let line = memchr::memrchr(b'\n', &output[..from]).map_or(0, |at| at + 1);
     let end = memchr::memchr(b'\n', &output[until..]).map_or(output.len(), |length| until + length);
     String::from_utf8_lossy(&output[line..end]).chars().take(limits::PROMPT_BYTES).collect()
 }
 
-/// A trie of texts with a link from each node to the longest end of it that is a node, too.
+/// A trie of texts with a link from each node to its longest suffix that is a node, too.
 #[derive(Debug)]
 struct TextAutomaton {
     nodes: Vec<TextNode>,
@@ -146,10 +146,10 @@ struct TextAutomaton {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct TextNode {
-    /// Where its children begin, and how many there are.
+    /// The place of its first child, and the number of them.
     first: u16,
     count: u16,
-    /// Where the search goes on when no child fits.
+    /// The node for the search if no child fits.
     fallback: u16,
     /// The text that ends here.
     text: Option<u8>,
@@ -158,10 +158,9 @@ struct TextNode {
 }
 
 impl TextAutomaton {
-    /// The root.
     const START: u16 = 0;
 
-    /// The automaton for texts in order. There are [`limits::RPC_TEXT_WAITS_MAX`] at most.
+    /// The automaton for texts in order, at most [`limits::RPC_TEXT_WAITS_MAX`].
     fn new(texts: &[Box<[u8]>]) -> Self {
         let mut made = Self { nodes: vec![TextNode::default()], children: Vec::new() };
         // Nodes level by level, each with its depth and the texts that begin with it.
@@ -207,7 +206,7 @@ impl TextAutomaton {
         }
     }
 
-    /// Tells which texts end at a node: once, because nobody waits for the second occurrence.
+    /// Reports the texts that end at a node, once: nobody waits for the second occurrence.
     fn take_ends(&mut self, mut node: u16, mut tell: impl FnMut(usize)) {
         while node != Self::START {
             let at = &mut self.nodes[usize::from(node)];

@@ -1,4 +1,4 @@
-//! The parameters of `exec.run` and `exec.start`, and the command that they ask for.
+//! The parameters of `exec.run` and `exec.start`, and the command made from them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::text::name::{NAME_FORM, is_service_name};
 use crate::text::unwrap::unwrap;
 
-/// What becomes of the host's environment.
+/// The use of the host's environment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvMode {
@@ -24,95 +24,84 @@ pub enum EnvMode {
     Whole,
 }
 
-/// What the command's descriptors are.
+/// The kind of the command's descriptors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamMode {
-    /// Pipes, standard output and error apart.
+    /// Pipes, with standard output and error apart.
     #[default]
     Pipes,
-    /// A terminal.
     Pty,
 }
 
-/// What is done to the output.
+/// The filter for the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cleaning {
-    /// Escape sequences and earlier states of rewritten lines go.
+    /// Removes escape sequences and earlier states of rewritten lines.
     Tidy,
-    /// Escape sequences and control characters go.
+    /// Removes escape sequences and control characters.
     Strip,
-    /// The text that a terminal would end up with.
+    /// Leaves the text that a terminal would end up with.
     Collapse,
-    /// Nothing.
+    /// Changes nothing.
     Raw,
 }
 
-/// A start.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartParams {
     /// A command for `sh -c`.
     pub command: Option<String>,
-    /// In its place, a program and its arguments.
+    /// Instead of `command`, a program and its arguments.
     pub argv: Option<Vec<String>>,
-    /// What the program finds as its own name.
+    /// The program's own name for itself.
     pub arg0: Option<String>,
-    /// The working directory; the host's when it is missing.
+    /// The working directory; the default is the host's.
     pub dir: Option<String>,
-    /// Variables.
     pub env: BTreeMap<String, String>,
-    /// What becomes of the host's environment.
     pub env_mode: EnvMode,
-    /// The caller's name.
     pub whoami: Option<String>,
-    /// What tells the caller's session from its others.
+    /// Tells the caller's session from its others.
     pub caller_session: Option<String>,
-    /// Why it is run, for people.
+    /// The reason for the run, for people.
     pub why: Option<String>,
     /// A name that no other running command of the same directory has.
     pub name: Option<String>,
-    /// Its standard input.
     pub stdin: Option<String>,
-    /// Its standard input in base64.
     #[serde(skip_serializing, deserialize_with = "decoded")]
     pub stdin_base64: Option<Vec<u8>>,
-    /// Whether more input comes by `exec.write`.
+    /// True if more input comes by `exec.write`.
     pub keep_stdin: bool,
-    /// Pipes or a terminal.
     pub mode: StreamMode,
-    /// The size of the terminal.
     pub size: Option<SizeParams>,
-    /// Seconds after which it is ended; 0 means never.
+    /// The time limit in seconds; 0 means none.
     pub timeout: f64,
-    /// Whether it outlives the connection.
+    /// True if it outlives the connection.
     pub background: bool,
-    /// Whether its output is told as it comes.
+    /// True if its output is sent as it comes.
     pub stream: bool,
-    /// What is done to the output.
     pub sanitize: Option<Cleaning>,
-    /// How output is written.
     pub encoding: Encoding,
-    /// Bytes of output in the answer of `exec.run`.
+    /// The most bytes of output in the answer of `exec.run`.
     pub max_output_bytes: Option<usize>,
-    /// Whether standard output is parsed as JSON for the answer.
+    /// True if standard output is parsed as JSON for the answer.
     pub parse: bool,
-    /// Whether the answer has both outputs in one text.
+    /// True if the answer has both outputs in one text.
     pub combined: bool,
-    /// What to tell this connection of the run.
+    /// The events of the run for this connection.
     pub notify: Vec<RunEvent>,
-    /// Whether a running command of the same name is ended first.
+    /// True if a running command of the same name is ended first.
     pub restart: bool,
     /// The variables that are set by one word.
     pub profile: Profile,
     /// The project session: its identifier, name or directory.
     pub session: Option<String>,
-    /// The ports that this project session gets, if it has none.
+    /// The number of ports that this project session gets, if it has none.
     pub ports: Option<u16>,
-    /// Its umask(2); the host's when it is missing.
+    /// Its umask(2); the default is the host's.
     pub umask: Option<u32>,
-    /// Its resource limits, soft and hard, in the order of their numbers; the host's when they are missing.
+    /// Its resource limits, soft and hard, in the order of their numbers; the default is the host's.
     pub limits: Option<Vec<(u64, u64)>>,
     /// The shell of a project session.
     #[serde(skip)]
@@ -124,16 +113,17 @@ fn bad(field: &str, problem: &str) -> RpcError {
 }
 
 impl StartParams {
-    /// Whether the output is on the command's terminal.
+    /// Returns true if the output is on the command's terminal.
     #[must_use]
     pub fn is_pty(&self) -> bool {
         self.mode == StreamMode::Pty
     }
 
-    /// The command that is asked for, of a client that calls itself this.
+    /// The wanted command; `client` is the client's name for itself.
     ///
     /// # Errors
-    /// The field that is missing, or that no command can have.
+    ///
+    /// A field is missing, or has a value that no command can have.
     pub fn request(&self, client: Option<&str>, host_dir: &str) -> Result<CommandRequest, RpcError> {
         let (exec, text) = match (&self.command, &self.argv) {
             (Some(_), Some(_)) => return Err(bad("argv", "command is given, too")),
@@ -188,7 +178,7 @@ impl StartParams {
         Ok(request)
     }
 
-    /// Where the output goes.
+    /// The destination of the output.
     fn place(&self) -> Result<OutputPlace, RpcError> {
         Ok(match (self.mode, self.size) {
             (StreamMode::Pty, size) => {

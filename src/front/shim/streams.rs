@@ -1,7 +1,7 @@
-//! A command's output on its way into frames: each byte through the filter of the caller's stream that it is for.
+//! A command's output on its way into frames: each byte passes the filter of its stream of the caller.
 //!
-//! Invariant: what is held back of one stream is released before later bytes of the other, because the caller may have
-//! put both into one file, where their order shows.
+//! Invariant: held output of one stream is released before later bytes of the other, because the caller may have put
+//! both into one file, where their order shows.
 
 use std::time::Instant;
 
@@ -11,14 +11,13 @@ use crate::core::entry::Stream;
 use crate::front::output_filter::{OutputFilter, ReceivedOutput};
 use crate::limits;
 
-/// The caller's two streams.
 #[derive(Debug)]
 pub(super) struct CallerStreams {
-    /// The stream that gets what the command writes to its terminal, if any.
+    /// The stream for output to the command's terminal, if any.
     tty: Option<wire::CallerStream>,
     stdout: OutputFilter,
     stderr: OutputFilter,
-    /// What the caller got so far, bytes.
+    /// The bytes for the caller so far.
     received: u64,
 }
 
@@ -27,7 +26,7 @@ impl CallerStreams {
         Self { tty, stdout, stderr, received: 0 }
     }
 
-    /// When [`CallerStreams::tick`] has something to release.
+    /// The time at which [`CallerStreams::tick`] has something to release.
     pub(super) fn deadline(&self) -> Option<Instant> {
         [self.stdout.deadline(), self.stderr.deadline()].into_iter().flatten().min()
     }
@@ -37,12 +36,12 @@ impl CallerStreams {
         self.each(out, |filter, out| filter.tick(now, out));
     }
 
-    /// Releases everything that is held back.
+    /// Releases all held output.
     pub(super) fn release(&mut self, out: &mut Vec<u8>) {
         self.each(out, OutputFilter::release);
     }
 
-    /// Takes the first bytes of `bytes`; returns how many. It stops early where few bytes have become many.
+    /// Takes the first bytes of `bytes`; returns their number. It stops early where few bytes have become many.
     pub(super) fn push(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         let to = match stream {
             Stream::Tty => self.tty,
@@ -54,7 +53,7 @@ impl CallerStreams {
         let ((filter, to), (other, other_to)) = match to {
             Some(wire::CallerStream::Out) => (stdout, stderr),
             Some(wire::CallerStream::Err) => (stderr, stdout),
-            // Words for a person, at a terminal that the caller does not have.
+            // The command wrote to its controlling terminal, for a person. This caller has none.
             None => return bytes.len(),
         };
         self.received += append(other_to, out, |out| other.release(out));
@@ -77,14 +76,14 @@ impl CallerStreams {
         taken
     }
 
-    /// Releases everything at the output's end; returns the bytes that full-screen programs drew and the caller does not
-    /// get.
+    /// Releases everything at the output's end. Returns the number of bytes that full-screen programs drew and the
+    /// caller does not get.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> u64 {
         self.each(out, OutputFilter::finish);
         self.stdout.withheld_bytes() + self.stderr.withheld_bytes()
     }
 
-    /// What the caller got so far.
+    /// The output for the caller so far.
     pub(super) fn received(&self) -> ReceivedOutput {
         ReceivedOutput { bytes: self.received, hidden: self.stdout.hidden() + self.stderr.hidden() }
     }
@@ -96,7 +95,7 @@ impl CallerStreams {
     }
 }
 
-/// Returns how many bytes of output `act` appended.
+/// Returns the number of bytes of output that `act` appended.
 fn append(to: wire::CallerStream, out: &mut Vec<u8>, act: impl FnOnce(&mut Vec<u8>)) -> u64 {
     wire::append_output(to, out, act) as u64
 }

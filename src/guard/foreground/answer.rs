@@ -1,8 +1,8 @@
-//! A person's answer: the foreground is given to the process group that asks, and taken back afterwards.
+//! A person's answer: gives the foreground to the process group that asks, and takes it back afterwards.
 //!
-//! Invariants: what was typed before the foreground was given is dropped, except for a process that has been reading
-//! since; while a person answers, every group that stops gets the foreground at once; when the foreground was taken
-//! back, a process that went on reading is reported like one that was stopped.
+//! Invariants: keys typed before the foreground was given are dropped, except for a process that has been reading
+//! since; while a person answers, every group that stops gets the foreground at once; after the foreground was taken
+//! back, a process that still reads is reported like a stopped one.
 
 use std::time::Instant;
 
@@ -13,12 +13,12 @@ use crate::limits;
 use crate::sys::{process, pty, tree};
 use rexec_sh::protocol::process::ProcessGroup;
 
-/// The person who answered leaves.
+/// The departure of the person who answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leaving {
-    /// The next look whether everything typed is read.
+    /// The next check that all keys are read.
     pub(super) look_at: Instant,
-    /// When the foreground is taken back in any case.
+    /// The time at which the foreground is taken back in any case.
     latest: Instant,
 }
 
@@ -41,7 +41,7 @@ impl Foreground {
         GuardReport::Given
     }
 
-    /// A group asks while a person answers.
+    /// Lets a group that asks read the answer of the person who is there.
     pub(super) fn let_answer(&mut self, asking: StoppedGroup) {
         self.reported = Some(asking);
         self.continue_in_foreground(Lease::Answer);
@@ -53,14 +53,14 @@ impl Foreground {
         }
     }
 
-    /// The person leaves. The command has a moment to read what was typed.
+    /// Begins the person's departure. The command has a moment to read the keys.
     pub(in crate::guard) fn leave(&mut self, now: Instant) {
         if self.is_answered {
             self.leaving = Some(Leaving { look_at: now + limits::FOREGROUND_SLICE, latest: now + limits::ANSWER_READ });
         }
     }
 
-    /// Takes the foreground back once everything typed is read.
+    /// Takes the foreground back once all keys are read.
     pub(super) fn tick_leaving(&mut self, leaving: Leaving, now: Instant) -> Vec<GuardReport> {
         if now < leaving.latest && self.unread_keys() > 0 {
             self.leaving = Some(Leaving { look_at: now + limits::FOREGROUND_SLICE, ..leaving });
@@ -75,8 +75,8 @@ impl Foreground {
         }
     }
 
-    /// The reports after the foreground was taken back. A process that went on reading was not stopped, and would take
-    /// what the host types next.
+    /// The reports after the foreground was taken back. A process that still reads was not stopped, and would take the
+    /// next keys of the host.
     pub(super) fn after_taking_back(&mut self) -> Vec<GuardReport> {
         let Some(reading) = self.find_reader(self.hides_keys()) else {
             return [GuardReport::TookBack].into_iter().chain(self.next_report()).collect();
@@ -85,20 +85,21 @@ impl Foreground {
         self.next_report().into_iter().collect()
     }
 
-    /// Looks for a process that reads the terminal unnoticed: it was allowed to while it was in the foreground, and had not
-    /// gone to sleep yet when that was taken back. Returns the report for the host.
+    /// Looks for a process that reads the terminal unnoticed: it was in the foreground, and had not gone to sleep yet
+    /// when that was taken back. Returns the report for the host.
     pub(in crate::guard) fn find_missed_reader(&mut self) -> Option<GuardReport> {
         let is_lent = self.slice_until.is_some() || self.is_answered;
         if !self.was_lent || is_lent || self.reported.is_some() || !self.waiting.is_empty() {
             return None;
         }
-        // Of another user's process only the hidden keys tell, and those it may have hidden for something else by now.
+        // Only the hidden keys show that another user's process reads, and it may have hidden them for something else
+        // by now.
         let reading = self.find_reader(false)?;
         self.waiting.push_back(reading);
         self.next_report()
     }
 
-    /// A process that reads the terminal although it is not in the foreground any more.
+    /// A process that reads the terminal although it is no longer in the foreground.
     fn find_reader(&self, hides_keys: bool) -> Option<StoppedGroup> {
         let below: Vec<_> = tree::descendants(process::pid());
         let below: Vec<_> = below.into_iter().filter(|other| other.session == process::pid()).collect();
@@ -127,7 +128,7 @@ impl Foreground {
         [GuardReport::AskerGone].into_iter().chain(self.next_report()).collect()
     }
 
-    /// Whether a group is stopped or, if it was not when it was reported, goes on reading.
+    /// Returns true if a group is stopped or, if it was not when it was reported, still reads.
     pub(super) fn still_asks(&self, asking: &StoppedGroup) -> bool {
         let members = tree::descendants(process::pid());
         let mut members = members.iter().filter(|other| other.group == asking.group);
@@ -140,7 +141,7 @@ impl Foreground {
         }
     }
 
-    /// When [`Foreground::tick`] has something to do.
+    /// The time at which [`Foreground::tick`] has something to do.
     pub(in crate::guard) fn deadline(&self) -> Option<Instant> {
         self.slice_until.into_iter().chain(self.leaving.map(|leaving| leaving.look_at)).min()
     }
