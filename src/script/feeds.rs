@@ -1,7 +1,7 @@
-//! Whether a text feeds a program that may read answers: whether something is piped or redirected into it.
+//! Decides if a text feeds a program that may read answers: if something is piped or redirected into it.
 //!
-//! Such a program runs without a terminal, since with one it would ask there and leave its answers unread. What is not
-//! understood is fed, because without a terminal everything is as it is without this host.
+//! Such a program runs without a terminal, since with one it would ask there and leave its answers unread. Text that is
+//! not understood counts as fed, because without a terminal everything is as without this host.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::tree::{
 };
 use crate::limits;
 
-/// Whether `sudo` may ask for a password. It never does so for root.
+/// Tells if `sudo` may ask for a password. It never does so for root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SudoAsks {
     Perhaps,
@@ -21,30 +21,30 @@ pub enum SudoAsks {
 }
 
 impl SudoAsks {
-    /// Whether it may ask this user.
+    /// The answer for this user.
     #[must_use]
     pub fn of(uid: u32) -> Self {
         if uid == 0 { Self::Never } else { Self::Perhaps }
     }
 }
 
-/// What a text feeds, in one word.
+/// The result, in one word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fed {
     /// No program that may read answers.
     Nothing,
-    /// This program may read answers. Its name is empty where the text does not tell it.
+    /// This program may read answers. Its name is empty if the text does not tell it.
     Program { name: Vec<u8>, by: FedBy },
-    /// Nothing of that kind, and a shell in the text turns on job control. It would stop what finds a terminal, and cannot
-    /// lend it.
+    /// Nothing of that kind, and a shell in the text turns on job control. It would stop programs that find a terminal,
+    /// and cannot lend it.
     ControlsJobs,
-    /// Something, and the text names `/dev/tty`: what looks for a terminal finds what it finds without this host.
+    /// Something, and the text names `/dev/tty`: a program that opens the terminal finds the same as without this host.
     NamesTerminal,
     /// The text is not understood.
     NotUnderstood(Problem),
 }
 
-/// What a program is fed by.
+/// The source of a program's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FedBy {
     Pipe,
@@ -55,7 +55,7 @@ pub enum FedBy {
     Descriptor,
 }
 
-/// Why a fed command does not count.
+/// The reason why a fed command does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excuse {
     /// It reads its input as data.
@@ -64,16 +64,14 @@ pub enum Excuse {
     AsksElsewhere,
 }
 
-/// A command that is fed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FedCommand {
-    /// Empty where the text does not tell it.
+    /// Empty if the text does not tell it.
     pub name: Vec<u8>,
     pub by: FedBy,
     pub excuse: Option<Excuse>,
 }
 
-/// All that a text feeds.
 #[derive(Debug, Default)]
 pub struct Feeding {
     pub commands: Vec<FedCommand>,
@@ -83,7 +81,7 @@ pub struct Feeding {
 }
 
 impl Feeding {
-    /// What follows from it.
+    /// The conclusion.
     #[must_use]
     pub fn fed(&self) -> Fed {
         if let Some(problem) = self.problem {
@@ -98,13 +96,12 @@ impl Feeding {
     }
 }
 
-/// Whether a text feeds a program that may read answers.
+/// Decides if a text feeds a program that may read answers.
 #[must_use]
 pub fn feeds(text: &[u8], sudo: SudoAsks) -> Fed {
     feeding(text, sudo).fed()
 }
 
-/// All that a text feeds.
 #[must_use]
 pub fn feeding(text: &[u8], sudo: SudoAsks) -> Feeding {
     let mut search = FeedSearch {
@@ -126,17 +123,17 @@ pub fn shell_controls_jobs(words: &[Vec<u8>]) -> bool {
     programs::shell_call(&words).controls_jobs
 }
 
-/// What standard input is fed by.
+/// The source of standard input.
 type Input = Option<FedBy>;
 
 #[derive(Debug)]
 struct FeedSearch {
     found: Feeding,
     sudo: SudoAsks,
-    /// Names that are functions or aliases of the text.
+    /// Names of the text's own functions and aliases.
     hidden: BTreeSet<Vec<u8>>,
     layers: usize,
-    /// How many lists lie around what is looked at, in all layers together.
+    /// The number of lists around the current place, in all layers together.
     depth: u32,
     budget: ReadingBudget,
 }
@@ -225,7 +222,7 @@ impl FeedSearch {
             StageKind::Test(words) => self.words(words, own),
             StageKind::Function { name, body } => {
                 self.hidden.insert(name.clone());
-                // A function whose body says `exec <file` may be called at any time.
+                // A function whose body has `exec <file` may be called at any time.
                 let mut within = None;
                 self.stage(body, &mut within);
                 own = within.or(own);
@@ -233,14 +230,14 @@ impl FeedSearch {
             StageKind::Coprocess(body) => self.stage(body, &mut Some(FedBy::Pipe)),
             StageKind::Nothing => {}
         }
-        // `exec <file` in a group holds behind the group, too, unless the group had an input of its own.
+        // `exec <file` in a group also holds after the group, unless the group had an input of its own.
         let has_own = stage.redirects.iter().any(|redirect| redirect.descriptor == Some(0));
         if !has_own && !matches!(stage.kind, StageKind::Subshell(_)) {
             *input = own;
         }
     }
 
-    /// Standard input behind these redirections.
+    /// Standard input after these redirections.
     fn redirected(&mut self, redirects: &[Redirect], input: Input) -> Input {
         let mut own = input;
         for redirect in redirects {
@@ -299,7 +296,7 @@ impl FeedSearch {
         self.list(&code.list, &mut input);
     }
 
-    /// A simple command. `input` is what it has before its redirections, which `exec` changes.
+    /// Follows a simple command. `input` is its input before its redirections; `exec` changes that.
     fn simple(&mut self, clause: &Clause, own: Input, input: &mut Input) {
         for value in &clause.assignments {
             self.words(&value.words, *input);
@@ -322,7 +319,7 @@ impl FeedSearch {
         }
     }
 
-    /// A program with its arguments, and what it runs.
+    /// Follows a program with its arguments, and its children.
     fn program(&mut self, words: &Known, has_own_path: bool, own: &mut Input) {
         let words = self.behind_wrappers(words, has_own_path);
         let Some(first) = words.first() else { return };
@@ -362,12 +359,12 @@ impl FeedSearch {
         self.fed(path, *own, excuse);
     }
 
-    /// The name by which a program is known, unless the text has given that name or its path another meaning.
+    /// The known name of a program, unless the text has given that name or its path another meaning.
     fn name<'a>(&self, path: &'a [u8], has_own_path: bool) -> Option<&'a str> {
         programs::known_name(path).filter(|_| !has_own_path && !self.hidden.contains(path))
     }
 
-    /// The words from the program on that the wrappers in front of it run; none where they run nothing.
+    /// The words of the program that the wrappers in front of it run; none if they run nothing.
     fn behind_wrappers<'a>(&self, mut words: &'a Known, has_own_path: bool) -> &'a Known {
         while let Some(first) = words.first()
             && let Some(name) = self.name(first.as_deref().unwrap_or_default(), has_own_path)
@@ -384,7 +381,7 @@ impl FeedSearch {
         words
     }
 
-    /// Code that is an argument. Where it is not known, the program that runs it may read answers.
+    /// Follows code in arguments. If it is unknown, the program that runs it may read answers.
     fn joined(&mut self, name: &str, words: &Known, own: &mut Input) {
         let known: Option<Vec<&[u8]>> = words.iter().map(Option::as_deref).collect();
         match known {
@@ -393,7 +390,7 @@ impl FeedSearch {
         }
     }
 
-    /// Whether what this program runs is looked at instead of the program.
+    /// Returns true if this program's child is examined in its place.
     fn looks_through(&self, name: &str) -> bool {
         let always = ["env", "command", "builtin", "exec", "nohup", "nice", "timeout", "stdbuf", "setsid", "time"];
         always.contains(&name) || (self.sudo == SudoAsks::Never && ["sudo", "doas"].contains(&name))
@@ -413,7 +410,7 @@ fn splits_text(option: &[u8]) -> bool {
     option.starts_with(b"--split") || (option.starts_with(b"-") && option.contains(&b'S'))
 }
 
-/// Whether a word names the terminal, and not `/dev/tty1`.
+/// Returns true if a word names the terminal, and not `/dev/tty1`.
 fn names_terminal(word: &ShellWord) -> bool {
     const TERMINAL: &[u8] = b"/dev/tty";
     let mut bytes = Vec::new();

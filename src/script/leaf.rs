@@ -1,4 +1,4 @@
-//! A leaf: a program that runs, as far as the text tells.
+//! A leaf: a program that runs, if the text tells.
 
 use std::fmt;
 use std::rc::Rc;
@@ -8,13 +8,13 @@ use super::tree::{Problem, RedirectKind};
 /// A program that a text runs, or a layer such as `sudo` in front of one.
 #[derive(Debug, Clone)]
 pub struct Leaf {
-    /// The name or path as it is executed. Empty where it is not known, and for redirections without a command.
+    /// The executed name or path. Empty if it is unknown, and for redirections without a command.
     pub program: Vec<u8>,
     pub arguments: Vec<Argument>,
     pub redirects: Vec<Redirection>,
-    /// What leads to it, the outermost first.
+    /// The way to it, the outermost step first.
     pub via: Rc<[Via]>,
-    /// Where `cd` has led before: `None` is where the text began.
+    /// The target of earlier `cd`s; `None` is the directory where the text began.
     pub directory: Option<Argument>,
     pub state: LeafState,
     pub pipes: Pipes,
@@ -27,23 +27,21 @@ pub struct Pipes {
     pub writes: bool,
 }
 
-/// How well a leaf is known.
+/// The degree to which a leaf is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafState {
-    /// All of it.
     Known,
     /// An argument or a redirection has a hole.
     Open,
     /// It runs code of another language, which is not read.
     Foreign,
-    /// What runs is not known.
+    /// The program that runs is unknown.
     Opaque(OpaqueReason),
 }
 
-/// Why it is not known what runs.
+/// The reason why the program that runs is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpaqueReason {
-    /// The program's name has a hole.
     Program,
     /// Code has a hole, or it is a hole altogether.
     Code,
@@ -53,15 +51,15 @@ pub enum OpaqueReason {
     SourcesStream,
     /// A name is given to another program.
     RenamesPrograms,
-    /// The code is that of a shell whose language is another one.
+    /// The code is for a shell with another language.
     OtherShell,
     /// There are too many leaves. This one stands for all further ones.
     TooManyLeaves,
-    /// The text is not read any further.
+    /// The rest of the text is not read.
     NotRead(Problem),
 }
 
-/// What leads to a leaf.
+/// A step on the way to a leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Via {
     /// A program that runs others: `sudo`, `bash -c`.
@@ -72,7 +70,7 @@ pub enum Via {
     Process,
     Function(Vec<u8>),
     Alias(Vec<u8>),
-    /// A variable that changes which program a name is, or what it does: `PATH`.
+    /// A variable that changes the program of a name, or its behaviour: `PATH`.
     Variable(Vec<u8>),
 }
 
@@ -92,14 +90,14 @@ impl fmt::Display for Via {
 /// A redirection of a leaf.
 #[derive(Debug, Clone)]
 pub struct Redirection {
-    /// `None` where the shell chooses the number.
+    /// `None` if the shell chooses the number.
     pub descriptor: Option<u32>,
     pub kind: RedirectKind,
     /// The path or the descriptor; the text of a here-document.
     pub target: Argument,
 }
 
-/// A word after expansion, in which what is not known stays as a hole.
+/// A word after expansion. Unknown parts stay as holes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Argument {
     pub pieces: Vec<ArgumentPiece>,
@@ -111,14 +109,14 @@ pub enum ArgumentPiece {
     Hole(Hole),
 }
 
-/// A place in a word whose text is not known.
+/// A place in a word whose text is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hole {
     pub kind: HoleKind,
     pub reach: HoleReach,
 }
 
-/// What a hole may become.
+/// The possible text of a hole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoleReach {
     /// Any text within the one word.
@@ -127,7 +125,7 @@ pub enum HoleReach {
     Words,
 }
 
-/// Where the text of a hole comes from.
+/// The source of a hole's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HoleKind {
     Variable(Vec<u8>),
@@ -139,11 +137,11 @@ pub enum HoleKind {
     Arithmetic,
     /// The name of a process substitution's pipe.
     Process,
-    /// What another program puts there, such as `xargs`.
+    /// Text from another program, such as `xargs`.
     Filled,
 }
 
-/// Of what program a hole is the output.
+/// The program whose output a hole is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputOf {
     Mktemp,
@@ -155,7 +153,7 @@ pub enum OutputOf {
     Other,
 }
 
-/// What stands for a hole in code that has one. In a text itself it is a hole, too.
+/// The byte for a hole in code. In a text itself it is a hole, too.
 pub(super) const HOLE_BYTE: u8 = 1;
 
 impl From<&[u8]> for Argument {
@@ -219,7 +217,7 @@ impl Argument {
         bytes
     }
 
-    /// What it is in words: the text, with the holes as they are written.
+    /// The argument in words: its text, with the holes as written.
     #[must_use]
     pub fn shown(&self) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
-//! From the syntax tree to leaves: values are put in, wrappers taken off, and code in arguments is read again.
+//! From the syntax tree to leaves: puts in values, takes off wrappers, and reads code in arguments again.
 //!
-//! Invariants: each layer is a leaf of its own. A value counts as known only where every way to it sets it so: what a
-//! branch, a loop, a function or another program may have set is a hole.
+//! Invariants: each layer is a leaf of its own. A value counts as known only if every way to it sets it so: a value
+//! that a branch, a loop, a function or another program may have set is a hole.
 
 mod builtins;
 mod expand;
@@ -18,15 +18,14 @@ use super::tree::{
 use super::values::{KnownVariables, Scope, VariableLookup, has_hole, unknown};
 use crate::limits;
 
-/// The leaves of a text, and the work that it took.
+/// The leaves of a text, and the work for them.
 #[derive(Debug)]
 pub struct Leaves {
     pub leaves: Vec<Leaf>,
-    /// Bytes that were looked at, some of them several times.
+    /// The examined bytes, some of them counted several times.
     pub steps: u64,
 }
 
-/// Reads a text into leaves.
 #[must_use]
 pub fn leaves(text: &[u8], environment: VariableLookup<'_>) -> Leaves {
     let mut walk = Walk::new(environment);
@@ -34,7 +33,7 @@ pub fn leaves(text: &[u8], environment: VariableLookup<'_>) -> Leaves {
     Leaves { leaves: walk.leaves, steps: walk.budget.steps }
 }
 
-/// The one leaf of a program that is started without a shell, and what its arguments run.
+/// The leaf of a program started without a shell, and the leaves of its arguments.
 #[must_use]
 pub fn leaves_of_program(words: &[Vec<u8>], environment: VariableLookup<'_>) -> Leaves {
     let mut walk = Walk::new(environment);
@@ -47,30 +46,29 @@ pub fn leaves_of_program(words: &[Vec<u8>], environment: VariableLookup<'_>) -> 
 struct Walk<'a> {
     leaves: Vec<Leaf>,
     values: KnownVariables<'a>,
-    /// Each alias, and its code.
     aliases: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The arguments of the code that is read, where they are known.
+    /// The arguments of the code being read, if they are known.
     arguments: Option<Vec<Argument>>,
     via: Vec<Via>,
-    /// How many texts lie around the one that is read.
+    /// The number of texts around the one being read.
     layers: usize,
-    /// How many lists lie around what is walked, in all texts together.
+    /// The number of lists around the current place, in all texts together.
     depth: u32,
-    /// How many loops are walked only to see what they set.
+    /// The number of loops that are walked only to see the variables that they set.
     rehearsals: usize,
-    /// What the leaves weigh, bytes.
+    /// The weight of the leaves, bytes.
     weight: usize,
     budget: ReadingBudget,
 }
 
-/// What a command reads and writes.
+/// The streams of a command.
 #[derive(Debug, Default)]
 struct LeafStreams {
     redirects: Vec<Redirection>,
     pipes: Pipes,
 }
 
-/// Variables that change which program a name is, or what it runs.
+/// Variables that change the program of a name, or its children.
 const TELLING: [&[u8]; 22] = [
     b"PATH",
     b"LD_PRELOAD",
@@ -110,7 +108,7 @@ impl<'a> Walk<'a> {
         Self { leaves, values, aliases, arguments: None, via, layers, depth, rehearsals, weight, budget }
     }
 
-    /// Reads code in the shell that runs now. The name of the first layer is not told.
+    /// Reads code in the running shell. The name of the first layer is not recorded.
     fn code(&mut self, text: &[u8], via: Via) {
         let told = self.via.len();
         if self.layers > 0 {
@@ -150,7 +148,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// One leaf for the rest of a text.
+    /// Adds one leaf for the rest of a text.
     fn not_read(&mut self, problem: Problem, rest: &[u8]) {
         let shown = &rest[..rest.len().min(limits::SCRIPT_LOOKAHEAD_BYTES)];
         let shown = shown.trim_ascii();
@@ -162,12 +160,12 @@ impl<'a> Walk<'a> {
         self.leaf(Vec::new(), arguments, &LeafStreams::default(), LeafState::Opaque(reason));
     }
 
-    /// Whether there is no room for another leaf.
+    /// Returns true if there is no room for another leaf.
     fn is_full(&self) -> bool {
         self.weight > limits::SCRIPT_LEAF_BYTES_MAX
     }
 
-    /// Adds a leaf. The last one that there is room for stands for all further ones.
+    /// Adds a leaf. The last one with room stands for all further ones.
     fn leaf(&mut self, program: Vec<u8>, arguments: Vec<Argument>, streams: &LeafStreams, state: LeafState) {
         if self.rehearsals > 0 || self.is_full() {
             return;
@@ -208,7 +206,7 @@ impl<'a> Walk<'a> {
         self.leaves.push(Leaf { program, arguments, redirects, via, directory, state, pipes });
     }
 
-    /// What is changed here is taken back: a subshell.
+    /// Walks a subshell: its changes are taken back.
     fn apart(&mut self, walk: impl FnOnce(&mut Self)) {
         let mark = self.values.mark();
         let told = self.via.len();
@@ -221,14 +219,14 @@ impl<'a> Walk<'a> {
         self.arguments = arguments;
     }
 
-    /// What is changed here may happen or not: a branch.
+    /// Walks a branch: its changes may happen or not.
     fn perhaps(&mut self, walk: impl FnOnce(&mut Self)) {
         let mark = self.values.mark();
         walk(self);
         self.values.blur(mark);
     }
 
-    /// What is run here runs again: what it sets is unknown from the beginning.
+    /// Walks a loop: it runs again, so the variables that it sets are unknown from the beginning.
     fn repeated(&mut self, walk: impl Fn(&mut Self)) {
         if self.rehearsals == 0 {
             self.rehearsals += 1;
@@ -240,7 +238,7 @@ impl<'a> Walk<'a> {
         self.perhaps(walk);
     }
 
-    /// Code that runs at another time: the body of a function or a trap.
+    /// Walks code that runs at another time: the body of a function or a trap.
     fn elsewhere(&mut self, walk: impl FnOnce(&mut Self)) {
         let outside = self.values.go_elsewhere();
         let arguments = self.arguments.take();
@@ -357,14 +355,14 @@ impl<'a> Walk<'a> {
         if runs_here { self.values.blur(mark) } else { self.values.restore(mark) }
     }
 
-    /// The alias of this name, which is hidden while its code is read.
+    /// The alias of this name. It is hidden while its code is read.
     fn alias(&self, name: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         let is_inside = self.via.iter().any(|via| matches!(via, Via::Alias(inside) if inside == name));
         let found = self.aliases.iter().rev().find(|(alias, _)| alias == name);
         found.filter(|_| !is_inside).cloned()
     }
 
-    /// Sets a variable. One that changes what programs are is told with all that follows.
+    /// Sets a variable. One that changes the meaning of programs is recorded with all later leaves.
     fn assign(&mut self, new: &NewValue, scope: Scope) {
         let values: Vec<Argument> = new.words.iter().map(|word| self.whole(word)).collect();
         let value = match (new.kind, values.into_iter().next()) {
@@ -402,7 +400,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Argument {
-    /// The argument with texts that stand next to each other as one.
+    /// The argument with adjacent texts joined.
     fn joined(self) -> Self {
         let mut joined = Self::default();
         for piece in self.pieces {
@@ -414,7 +412,7 @@ impl Argument {
         joined
     }
 
-    /// About the memory that it takes, bytes.
+    /// Its approximate memory, bytes.
     fn weight(&self) -> usize {
         let text = |piece: &ArgumentPiece| match piece {
             ArgumentPiece::Text(text) => text.len(),

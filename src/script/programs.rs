@@ -1,9 +1,9 @@
-//! What is known of programs by their names: filters, wrappers, shells, interpreters.
+//! The facts about programs by their names: filters, wrappers, shells, interpreters.
 
-/// What a word list is asked: each word's bytes, where they are known.
+/// A list of words: each word's bytes, if they are known.
 pub(super) type Known = [Option<Vec<u8>>];
 
-/// The folders whose programs are those that their names say.
+/// The folders whose programs have their usual names.
 const SYSTEM_FOLDERS: [&[u8]; 6] =
     [b"/bin", b"/sbin", b"/usr/bin", b"/usr/sbin", b"/usr/local/bin", b"/opt/homebrew/bin"];
 
@@ -12,7 +12,7 @@ pub(super) fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// The name by which a program is known: of a path only where its folder is the system's.
+/// The known name of a program. A path counts only in a folder of the system.
 pub(super) fn known_name(path: &[u8]) -> Option<&str> {
     let name = base_name(path);
     let folder = &path[..path.len() - name.len()];
@@ -28,7 +28,7 @@ const FILTERS: &str = " cat head tail grep egrep fgrep zgrep rg sed awk gawk maw
     typeset readonly return exit break continue wait kill umask alias unalias hash type let jobs disown shopt ulimit getopts \
     ls mkdir basename dirname date sleep stat readlink realpath touch seq which ";
 
-/// Programs that never read an answer from standard input: they ask at the terminal alone.
+/// Programs that never read an answer from standard input: they ask only at the terminal.
 const ASK_ELSEWHERE: &str = " ssh scp sftp rsync ssh-copy-id sudo doas git gpg gpg2 ";
 
 fn is_listed(name: &str, list: &str) -> bool {
@@ -52,28 +52,28 @@ pub(super) fn is_readable_shell(name: &str) -> bool {
     is_shell(name) && !is_listed(name, " fish csh tcsh ")
 }
 
-/// How a wrapper's own words are told from those of the program that it runs.
+/// The form of a wrapper's own words, before those of the program that it runs.
 #[derive(Debug)]
 pub(super) struct Wrapper {
     name: &'static str,
-    /// The letters of options whose value stands in the next word.
+    /// The letters of options whose value is the next word.
     letters: &'static str,
-    /// The long options whose value stands in the next word, without their dashes.
+    /// The long options whose value is the next word, without their dashes.
     long: &'static str,
     /// Words before the program: a time limit, a host, a file.
     operands: usize,
-    /// What the rest is.
+    /// The meaning of the rest.
     pub(super) runs: WrapperRuns,
 }
 
-/// What stands behind a wrapper's own words.
+/// The words after a wrapper's own ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WrapperRuns {
     /// A program with its arguments.
     Program,
-    /// The same, with assignments in front.
+    /// A program with assignments in front.
     Assigned,
-    /// The same, with arguments that come at the end and are not known.
+    /// A program with further, unknown arguments at the end.
     Extended,
     /// Words that are joined to code, for a shell here or elsewhere.
     Code,
@@ -181,15 +181,16 @@ const DOCKER_LETTERS: &str = "aceghlmpuvw";
 const DOCKER_LONG: &str = " name volume env env-file publish user workdir network entrypoint mount label memory cpus platform \
     hostname add-host device restart ";
 
-/// What a wrapper runs.
+/// The program or code of a wrapper.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Inner {
-    /// Where the program or the code begins.
+    /// The place where the program or the code begins.
     pub(super) at: usize,
     pub(super) runs: WrapperRuns,
 }
 
-/// What these words run, if the first is a wrapper of this name. `None` inside says that a word of its own is not known.
+/// The program of these words, if the first is a wrapper of this name. The inner `None` means that one of its own words
+/// is unknown.
 pub(super) fn inner(name: &str, words: &Known) -> Option<Option<Inner>> {
     let plain = WRAPPERS.iter().find(|wrapper| wrapper.name == name).map(|wrapper| (wrapper, 1));
     let (wrapper, begin) = plain.or_else(|| {
@@ -200,7 +201,7 @@ pub(super) fn inner(name: &str, words: &Known) -> Option<Option<Inner>> {
     Some(wrapper.inner(words, begin))
 }
 
-/// Whether a program of this name always runs another one.
+/// Returns true if a program of this name always runs another one.
 pub(super) fn is_plain_wrapper(name: &str) -> bool {
     WRAPPERS.iter().any(|wrapper| wrapper.name == name)
 }
@@ -212,7 +213,7 @@ impl Wrapper {
         let mut takes_options = true;
         while let Some(word) = words.get(at) {
             let Some(word) = word.as_deref() else {
-                // A host or a limit that is not known is still one word.
+                // An unknown host or limit is still one word.
                 if operands == 0 {
                     break;
                 }
@@ -239,7 +240,7 @@ impl Wrapper {
         if at < words.len() { Some(Inner { at, runs: self.runs }) } else { None }
     }
 
-    /// Whether the value of this option is the next word.
+    /// Returns true if the value of this option is the next word.
     fn takes_next(&self, option: &[u8]) -> bool {
         if let Some(long) = option.strip_prefix(b"--") {
             return std::str::from_utf8(long).is_ok_and(|long| is_listed(long, self.long));
@@ -250,7 +251,7 @@ impl Wrapper {
     }
 }
 
-/// What stands behind a shell's options.
+/// The words after a shell's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShellReads {
     /// The code of `-c`, at this place.
@@ -261,15 +262,15 @@ pub(super) enum ShellReads {
     Input,
 }
 
-/// How a shell is called.
+/// The call of a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ShellCall {
     pub(super) reads: ShellReads,
-    /// It is told to have job control. One that is interactive takes the terminal and lends it, and does not count.
+    /// It must have job control. An interactive one takes the terminal and lends it, and does not count.
     pub(super) controls_jobs: bool,
 }
 
-/// How these words call a shell.
+/// Reads these words as a call of a shell.
 pub(super) fn shell_call(words: &Known) -> ShellCall {
     let mut at = 1;
     let mut has_code = false;
@@ -301,7 +302,7 @@ pub(super) fn shell_call(words: &Known) -> ShellCall {
     ShellCall { reads, controls_jobs }
 }
 
-/// Whether a builtin of this name with these words turns on job control.
+/// Returns true if a builtin of this name with these words turns on job control.
 pub(super) fn turns_on_job_control(name: &str, words: &Known) -> bool {
     let mut options = words.iter().skip(1);
     let names_monitor = || words.iter().skip(1).flatten().any(|word| word.eq_ignore_ascii_case(b"monitor"));
@@ -324,7 +325,7 @@ pub(super) fn turns_on_job_control(name: &str, words: &Known) -> bool {
     }
 }
 
-/// Whether an option of a shell or of `set`, with the word behind it, turns on job control.
+/// Returns true if an option of a shell or of `set`, with the word after it, turns on job control.
 fn has_job_control(option: &[u8], next: Option<&Option<Vec<u8>>>) -> bool {
     match option {
         b"--monitor" => true,

@@ -1,9 +1,9 @@
 //! A text into its syntax tree, by bash's grammar.
 //!
-//! Units are read one after the other, as bash does it: a line with all that belongs to its last command. What stands
-//! before an error has run by the time bash finds the error. Invariants: the time is linear, since nothing is read twice
+//! Units are read one after the other, as in bash: a line with the whole of its last command. The units before an error
+//! have run by the time bash finds the error. Invariants: the time is linear, because nothing is read twice
 //! except arithmetic, once for each level of depth; recursion ends at [`limits::SCRIPT_DEPTH_MAX`], and memory at
-//! [`limits::SCRIPT_PARTS_MAX`]. A backslash with a newline behind it is skipped wherever bash skips it.
+//! [`limits::SCRIPT_PARTS_MAX`]. A backslash before a newline is skipped wherever bash skips it.
 
 mod compound;
 mod conditions;
@@ -18,10 +18,10 @@ use std::rc::Rc;
 use super::tree::{AndOr, Clause, List, Pipeline, PipelineStage, Problem, Redirect, ShellWord, StageKind};
 use crate::limits;
 
-/// Something that was read, or why not.
+/// The result of a reading, or the problem.
 type ReadStep<T> = Result<T, Problem>;
 
-/// What is left of the bounds, and how much work was done.
+/// The rest of the limits, and the work done.
 #[derive(Debug)]
 pub(super) struct ReadingBudget {
     parts_left: usize,
@@ -49,23 +49,21 @@ impl ReadingBudget {
     }
 }
 
-/// A text that is being read.
 #[derive(Debug)]
 pub(super) struct ShellText<'a> {
     text: &'a [u8],
     at: usize,
     depth: u32,
     pub(super) budget: ReadingBudget,
-    /// Here-documents whose lines come behind the next newline.
+    /// Here-documents whose lines come after the next newline.
     pending: Vec<PendingDocument>,
-    /// Whether a `)` behind a here-document's last word ends `$(…)`.
+    /// True if a `)` after a here-document's last word ends `$(…)`.
     in_substitution: bool,
-    /// Whether `@(…)` and its like are patterns, and whether they are from the next unit on.
+    /// True if `@(…)` and its like are patterns now, and from the next unit on.
     patterns: bool,
     next_patterns: bool,
 }
 
-/// A here-document that has begun.
 #[derive(Debug)]
 struct PendingDocument {
     end: Vec<u8>,
@@ -76,7 +74,7 @@ struct PendingDocument {
     body: Rc<OnceCell<ShellWord>>,
 }
 
-/// What may begin a command or end a list.
+/// Words that may begin a command or end a list.
 const KEYWORDS: [&str; 22] = [
     "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "{", "}", "!",
     "[[", "function", "time", "coproc", "in", "]]",
@@ -95,7 +93,7 @@ impl<'a> ShellText<'a> {
         Self { text, at: 0, depth, budget, pending, in_substitution, patterns, next_patterns }
     }
 
-    /// Where the next unit begins.
+    /// The place where the next unit begins.
     pub(super) fn position(&self) -> usize {
         self.at
     }
@@ -123,7 +121,7 @@ impl<'a> ShellText<'a> {
         Ok(if list.is_empty() { None } else { Some(list) })
     }
 
-    /// All units as one list, and why what follows is not read.
+    /// All units as one list, and the reason why the rest is not read.
     pub(super) fn units(&mut self) -> (List, Option<Problem>) {
         let mut list = List::new();
         loop {
@@ -135,7 +133,7 @@ impl<'a> ShellText<'a> {
         }
     }
 
-    /// A list up to what ends it: a closing keyword, `)`, `;;` or the end.
+    /// A list up to its end: a closing keyword, `)`, `;;` or the end of the text.
     fn list(&mut self) -> ReadStep<List> {
         let mut list = List::new();
         loop {
@@ -165,7 +163,7 @@ impl<'a> ShellText<'a> {
         }
     }
 
-    /// Pipelines with the separator behind them, and whether there was one.
+    /// Pipelines, with `true` if a separator follows them.
     fn item(&mut self) -> ReadStep<(AndOr, bool)> {
         let mut pipelines = vec![self.pipeline()?];
         loop {
@@ -294,7 +292,6 @@ impl<'a> ShellText<'a> {
         }
     }
 
-    /// Redirections behind a compound command.
     fn redirects(&mut self) -> ReadStep<Vec<Redirect>> {
         let mut redirects = Vec::new();
         loop {

@@ -3,24 +3,23 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// Commands in the order in which they are written.
+/// Commands in written order.
 pub(super) type List = Vec<AndOr>;
 
-/// Pipelines that are joined by `&&` and `||`.
+/// Pipelines joined by `&&` and `||`.
 #[derive(Debug)]
 pub(super) struct AndOr {
     pub(super) pipelines: Vec<Pipeline>,
-    /// Whether `&` stands behind it.
+    /// True if `&` follows.
     pub(super) in_background: bool,
 }
 
-/// Commands that are joined by `|` and `|&`.
+/// Commands joined by `|` and `|&`.
 #[derive(Debug)]
 pub(super) struct Pipeline {
     pub(super) stages: Vec<PipelineStage>,
 }
 
-/// A command of a pipeline.
 #[derive(Debug)]
 pub(super) struct PipelineStage {
     pub(super) kind: StageKind,
@@ -38,7 +37,7 @@ pub(super) enum StageKind {
     If(Vec<List>),
     /// `while` and `until`: the condition and the body.
     Loop(Vec<List>),
-    /// `for` and `select`: the variable, what it runs over, and the body. Without words it runs over the arguments.
+    /// `for` and `select`: the variable, the words, and the body. Without words, the loop runs over the arguments.
     For {
         name: Vec<u8>,
         words: Vec<ShellWord>,
@@ -60,7 +59,7 @@ pub(super) enum StageKind {
         body: Box<PipelineStage>,
     },
     Coprocess(Box<PipelineStage>),
-    /// `!` or `time` with nothing behind it.
+    /// `!` or `time` alone.
     Nothing,
 }
 
@@ -71,7 +70,7 @@ pub(super) struct Clause {
     pub(super) words: Vec<ShellWord>,
 }
 
-/// An assignment in front of a command, or alone.
+/// An assignment before a command, or alone.
 #[derive(Debug)]
 pub(super) struct NewValue {
     pub(super) name: Vec<u8>,
@@ -80,7 +79,7 @@ pub(super) struct NewValue {
     pub(super) words: Vec<ShellWord>,
 }
 
-/// How an assignment sets its variable.
+/// The way in which an assignment sets its variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Whole,
@@ -92,13 +91,13 @@ pub(super) enum ValueKind {
 
 #[derive(Debug)]
 pub(super) struct Redirect {
-    /// `None` with `{name}` in front, whose number the shell chooses.
+    /// `None` for `{name}`: the shell chooses the number.
     pub(super) descriptor: Option<u32>,
     pub(super) kind: RedirectKind,
     pub(super) target: RedirectTarget,
 }
 
-/// What a redirection does.
+/// The action of a redirection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectKind {
     /// `<`.
@@ -120,7 +119,7 @@ pub enum RedirectKind {
 #[derive(Debug)]
 pub(super) enum RedirectTarget {
     Word(ShellWord),
-    /// Filled in when its lines have been read.
+    /// Filled in once its lines have been read.
     HereDocument(Rc<OnceCell<ShellWord>>),
 }
 
@@ -136,9 +135,9 @@ pub(super) enum WordPart {
         bytes: Vec<u8>,
         quoting: Quoting,
     },
-    /// `*`, `?`, `[…]`, `{a,b}` and extended patterns: what is written.
+    /// `*`, `?`, `[…]`, `{a,b}` and extended patterns, as written.
     Pattern(Vec<u8>),
-    /// A tilde at the beginning, with the name behind it.
+    /// A tilde at the beginning, with the name after it.
     Tilde(Vec<u8>),
     /// `$x` and `${x…}`.
     Variable {
@@ -164,12 +163,12 @@ pub(super) enum WordPart {
     },
 }
 
-/// What `${x…}` makes of the variable's value.
+/// The effect of `${x…}` on the variable's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// Nothing.
     None,
-    /// Another value; the variable stays as it is.
+    /// Another value; the variable stays unchanged.
     Value,
     /// The variable may be set: `${x:=word}`.
     Variable,
@@ -181,7 +180,7 @@ pub(super) enum Quoting {
     Unquoted,
 }
 
-/// Which end of a process substitution's pipe its command has.
+/// The end of a process substitution's pipe that its command has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     /// `<(…)`: it writes.
@@ -194,14 +193,14 @@ pub(super) enum Direction {
 #[derive(Debug)]
 pub(super) struct Code {
     pub(super) list: List,
-    /// Why the code is not read any further.
+    /// The reason why the rest of the code is not read.
     pub(super) problem: Option<Problem>,
 }
 
-/// Why a text is not read any further.
+/// The reason why the rest of a text is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
-    /// The shell does not take it either.
+    /// The shell does not accept it either.
     Syntax,
     /// Groups, substitutions or quotes lie too deep within each other.
     TooDeep,

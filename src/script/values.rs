@@ -1,6 +1,6 @@
-//! The values of variables, as far as a text tells them, and where `cd` has led.
+//! The values of variables that a text tells, and the directory after its `cd`s.
 //!
-//! Every change is noted, so that what a subshell changes is taken back, and what a branch changes becomes unknown.
+//! Every change is noted, so that the changes of a subshell are taken back, and those of a branch become unknown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,17 +8,16 @@ use std::fmt;
 use super::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach};
 use crate::limits;
 
-/// What the text finds in its environment.
+/// The text's environment.
 pub type VariableLookup<'a> = &'a dyn Fn(&[u8]) -> Option<Vec<u8>>;
 
-/// Whether a program that is started sees a variable.
+/// Tells if a started program sees a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Shell,
     Exported,
 }
 
-/// A variable.
 #[derive(Debug, Clone)]
 struct VariableEntry {
     value: Argument,
@@ -28,13 +27,13 @@ struct VariableEntry {
 pub(super) struct KnownVariables<'a> {
     environment: VariableLookup<'a>,
     entries: HashMap<Vec<u8>, VariableEntry>,
-    /// What each change has replaced, in order.
+    /// The replaced value of each change, in order.
     changes: Vec<(Vec<u8>, Option<VariableEntry>)>,
-    /// Names that functions set. Their values are never known again.
+    /// Names that functions set. Their values are unknown from then on.
     unsteady: Vec<Vec<u8>>,
-    /// Whether nothing is known that has not been set here: the body of a function runs at another time.
+    /// True if only values set here are known: the body of a function runs at another time.
     is_elsewhere: bool,
-    /// Whether the environment is still the one in which the text began.
+    /// True if the environment is still the one in which the text began.
     has_own_environment: bool,
     /// There were too many names, so no value is known any more.
     has_given_up: bool,
@@ -46,14 +45,14 @@ impl fmt::Debug for KnownVariables<'_> {
     }
 }
 
-/// The name under which the directory is kept. No variable has it.
+/// The name of the directory's entry. No variable has it.
 const DIRECTORY: &[u8] = b"";
 
 /// A moment to which the values can return.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ValuesMark(usize);
 
-/// What was known where a function is defined.
+/// The known values at the definition of a function.
 #[derive(Debug)]
 pub(super) struct Outside(HashMap<Vec<u8>, VariableEntry>, bool, ValuesMark);
 
@@ -82,7 +81,7 @@ impl<'a> KnownVariables<'a> {
         }
     }
 
-    /// Whether the text has set it.
+    /// Returns true if the text has set it.
     pub(super) fn is_set(&self, name: &[u8]) -> bool {
         self.entries.contains_key(name)
     }
@@ -127,7 +126,7 @@ impl<'a> KnownVariables<'a> {
         ValuesMark(self.changes.len())
     }
 
-    /// Takes back what has changed since.
+    /// Takes back the changes since the mark.
     pub(super) fn restore(&mut self, mark: ValuesMark) {
         while self.changes.len() > mark.0
             && let Some((name, before)) = self.changes.pop()
@@ -139,7 +138,7 @@ impl<'a> KnownVariables<'a> {
         }
     }
 
-    /// Makes unknown what has changed since: it may have happened or not.
+    /// Makes the changes since the mark unknown: they may have happened or not.
     pub(super) fn blur(&mut self, mark: ValuesMark) {
         let mut names: Vec<Vec<u8>> = self.changes[mark.0..].iter().map(|(name, _)| name.clone()).collect();
         names.sort_unstable();
@@ -147,14 +146,14 @@ impl<'a> KnownVariables<'a> {
         names.iter().for_each(|name| self.forget(name));
     }
 
-    /// Hides what a program that is started does not see.
+    /// Hides variables that a started program does not see.
     pub(super) fn hide_unexported(&mut self) {
         let own = self.entries.iter().filter(|(_, entry)| entry.scope == Scope::Shell);
         let names: Vec<Vec<u8>> = own.map(|(name, _)| name.clone()).collect();
         names.iter().for_each(|name| self.forget(name));
     }
 
-    /// Makes unknown all that the text has set, and the environment with it.
+    /// Makes all variables that the text has set unknown, and the environment with them.
     pub(super) fn forget_set(&mut self) {
         let names: Vec<Vec<u8>> = self.entries.keys().filter(|name| *name != DIRECTORY).cloned().collect();
         names.iter().for_each(|name| self.forget(name));
@@ -168,7 +167,7 @@ impl<'a> KnownVariables<'a> {
         outside
     }
 
-    /// Comes back. What was set there may be set at any time.
+    /// Comes back. The variables set there may be set at any time.
     pub(super) fn come_back(&mut self, outside: Outside) {
         let Outside(entries, is_elsewhere, mark) = outside;
         let names: Vec<Vec<u8>> = self.changes.drain(mark.0..).map(|(name, _)| name).collect();
@@ -187,13 +186,13 @@ impl<'a> KnownVariables<'a> {
     }
 }
 
-/// The value of a variable of which nothing is known.
+/// The value of an unknown variable.
 pub(super) fn unknown(name: &[u8]) -> Argument {
     let name = if name.is_empty() { b"PWD".as_slice() } else { name };
     Argument::of_hole(HoleKind::Variable(name.to_vec()), HoleReach::Words)
 }
 
-/// Whether an argument has a hole.
+/// Returns true if an argument has a hole.
 pub(super) fn has_hole(argument: &Argument) -> bool {
     argument.pieces.iter().any(|piece| matches!(piece, ArgumentPiece::Hole(_)))
 }

@@ -70,7 +70,7 @@ pub fn start_shell(command: &str, variables: &[(&str, &str)]) -> io::Result<Pid>
             unsafe { nix::libc::signal(number, nix::libc::SIG_DFL) };
         }
         let _ = nix::unistd::setsid();
-        // Opened for this process alone, they would be closed in the program.
+        // A descriptor opened for this process alone would be closed in the program.
         if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
             let _ = dup2_stdin(&null).and_then(|()| dup2_stdout(&null)).and_then(|()| dup2_stderr(&null));
         }
@@ -81,6 +81,7 @@ pub fn start_shell(command: &str, variables: &[(&str, &str)]) -> io::Result<Pid>
 /// Makes `/dev/null` this process's standard input.
 ///
 /// # Errors
+///
 /// As open(2) and dup2(2).
 pub fn read_nothing() -> io::Result<()> {
     dup2_stdin(File::open("/dev/null")?).map_err(super::io)
@@ -97,7 +98,7 @@ pub fn execute(program: &CStr, argv: &[CString], env: &[CString]) -> io::Error {
     }
 }
 
-/// Waits until a process has ended, and no longer than this. Also a process that cannot be watched counts as ended.
+/// Waits up to `time` for the end of a process. A process that cannot be watched counts as ended.
 #[must_use]
 pub fn has_ended_within(pid: Pid, time: Duration) -> bool {
     let Some(process) = super::kill::Pidfd::open(pid) else { return true };

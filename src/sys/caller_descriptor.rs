@@ -1,7 +1,7 @@
 //! Descriptors that callers have sent, and connections on which they may be waiting.
 //!
-//! Invariants: the process that holds one never closes it itself where that may wait; a process that is forked while
-//! [`are_slow_held`] holds may wait when it closes its copies.
+//! Invariants: the holder of one never closes it itself if that may wait; a process forked while
+//! [`are_slow_held`] returns true may wait when it closes its copies.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -11,11 +11,11 @@ use super::close_kind::{CloseKind, is_local_socket};
 use super::closer;
 
 thread_local! {
-    /// How many of them [`is_slow`] tells of.
+    /// The number of held descriptors for which [`is_slow`] returns true.
     static SLOW: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A descriptor of a caller. A closer closes it where that may take time.
+/// A caller's descriptor. A closer closes it if that may take time.
 #[derive(Debug)]
 pub struct CallerDescriptor {
     fd: ManuallyDrop<OwnedFd>,
@@ -23,13 +23,13 @@ pub struct CallerDescriptor {
     is_slow: bool,
 }
 
-/// Whether this process holds a descriptor whose copy in another process may wait when that closes it.
+/// Returns true if this process holds a descriptor whose copy may make another process wait when it closes that.
 #[must_use]
 pub fn are_slow_held() -> bool {
     SLOW.get() > 0 || !closer::is_done()
 }
 
-/// Whether the close of a copy may wait: each one of a file, and the last one of a connection to another machine.
+/// Returns true if closing a copy may wait: each copy of a file, and the last one of a connection to another machine.
 fn is_slow(fd: BorrowedFd<'_>, kind: CloseKind) -> bool {
     match kind {
         CloseKind::AtOnce => false,

@@ -1,8 +1,8 @@
 //! Control groups: a command runs in those of its caller, with their limits on memory and processes.
 //!
-//! Both versions of cgroups(7) are supported. Each line of /proc/PID/cgroup that differs from the host's names a directory
-//! below a mount point. The shell's process moves itself there before it executes the shell: a move can take long, and the
-//! guard, which stays where it is, can serve another command.
+//! Both versions of cgroups(7) are supported. Each line of /proc/PID/cgroup that differs from the host's names a
+//! directory below a mount point. The shell's process moves itself there before it executes the shell: a move can take
+//! long, and the guard stays where it is, so it can serve another command.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use nix::unistd::{AccessFlags, access};
 
 use rexec_sh::protocol::process::Pid;
 
-/// The host's own control groups, and where the hierarchies are mounted.
+/// The host's own control groups, and the mount points of the hierarchies.
 #[derive(Debug, Default)]
 pub struct Groups {
     own: Vec<u8>,
@@ -22,22 +22,21 @@ pub struct Groups {
 struct Mount {
     /// The second field of this hierarchy's line in /proc/PID/cgroup; empty for version 2.
     controllers: Vec<String>,
-    /// The directory within the hierarchy that is mounted.
+    /// The mounted directory within the hierarchy.
     root: String,
     point: PathBuf,
 }
 
-/// The control groups of a caller, as far as they are not the host's.
+/// The control groups of a caller that are not the host's.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallerGroups {
-    /// The paths of those `cgroup.procs` files that this process may write, each ended by NUL.
+    /// The paths of the `cgroup.procs` files that this process may write, each ended by NUL.
     pub files: Vec<u8>,
-    /// Whether there are others, whose limits do not hold for the caller's commands.
+    /// True if there are others, whose limits do not hold for the caller's commands.
     pub is_partly_closed: bool,
 }
 
 impl Groups {
-    /// Reads the control groups of this process.
     #[must_use]
     pub fn read() -> Self {
         let own = std::fs::read("/proc/self/cgroup").unwrap_or_default();
@@ -45,7 +44,7 @@ impl Groups {
         Self { own, mounts: mounts.lines().filter_map(mount).collect() }
     }
 
-    /// The control groups of a process; `None` when they are the host's, or cannot be read.
+    /// The control groups of a process; `None` if they are the host's, or cannot be read.
     #[must_use]
     pub fn of_caller(&self, pid: Pid) -> Option<CallerGroups> {
         let theirs = super::proc_file::read(&format!("/proc/{pid}/cgroup")).ok()?;
@@ -83,7 +82,7 @@ impl Groups {
     }
 }
 
-/// Parses a line of /proc/self/mountinfo (proc_pid_mountinfo(5)); `None` when it is not a control group hierarchy.
+/// Parses a line of /proc/self/mountinfo (proc_pid_mountinfo(5)); `None` if it is not a control group hierarchy.
 fn mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(3);

@@ -1,22 +1,23 @@
-//! What it means to close a descriptor of a caller.
+//! The consequences of closing a caller's descriptor.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::libc;
 
-/// What closing a descriptor means.
+/// The consequence of closing a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseKind {
     /// It never waits: a pipe, /dev/null, or a place (O_PATH).
     AtOnce,
     /// The last close of a socket may wait for the other side. That ends when the closing process is killed.
     Socket,
-    /// Each close of a copy may wait for the server of the file, whatever is done to the closing process.
+    /// Each close of a copy may wait for the file's server; nothing ends that wait, not even a signal to the closing
+    /// process.
     File,
 }
 
 impl CloseKind {
-    /// That of this descriptor. Asks nothing of a server of files.
+    /// The kind of this descriptor. Asks no file server.
     #[must_use]
     pub(super) fn of(fd: BorrowedFd<'_>) -> Self {
         const NULL_DEVICE: (u32, u32) = (1, 3);
@@ -43,7 +44,7 @@ impl CloseKind {
     }
 }
 
-/// Whether a descriptor is a socket that reaches no other machine: none of its closes waits for the other side.
+/// Returns true if a descriptor is a socket that reaches no other machine: none of its closes waits for the other side.
 #[must_use]
 pub(super) fn is_local_socket(fd: BorrowedFd<'_>) -> bool {
     let mut domain: libc::c_int = 0;

@@ -1,17 +1,17 @@
-//! The closers: processes that close descriptors in place of the host, because close(2) may wait for as long as a caller
-//! likes. It waits for a server of files (FUSE, NFS) that does not answer, or until the other end of a connection has
-//! read everything (SO_LINGER, socket(7)).
+//! The closers: processes that close descriptors in place of the host, because close(2) may wait for as long as a
+//! caller likes. It waits for a server of files (FUSE, NFS) that does not answer, or until the other end of a
+//! connection has read everything (SO_LINGER, socket(7)).
 //!
 //! A closer shares the host's table of descriptors (CLONE_FILES, clone(2)) and closes the numbers that it reads from a
-//! pipe. A descriptor leaves the table before its close waits, so a number is free again at once. If all closers wait, one
-//! more is made; those beyond the first end when they have nothing to do. Sockets have closers of their own: whoever waits
-//! for the end of one does not wait for a file of somebody else's.
+//! pipe. A descriptor leaves the table before its close waits, so a number is free again at once. If all closers wait,
+//! one more is made; those beyond the first end when they have nothing to do. Sockets have closers of their own: a wait
+//! for the end of one is no wait for somebody else's file.
 //!
-//! A closer that waits for a server of files cannot be killed, and keeps the table of a host that has ended. So the
-//! undertaker, one more process that shares the table, empties it then: everybody else sees the end of the host.
+//! A closer that waits for a server of files cannot be killed, and keeps the table of a host that has ended. Then the
+//! undertaker, one more process that shares the table, empties it, so that everybody else sees the end of the host.
 //!
-//! Invariants: each number is read by one closer and closed once; the process that owns the closers never closes what it
-//! gave them; a closer makes system calls only and ends with that process, unless it waits for a server.
+//! Invariants: each number is read by one closer and closed once; the owner of the closers never closes a descriptor
+//! that it gave them; a closer makes system calls only and ends with that process, unless it waits for a server.
 
 use std::cell::RefCell;
 use std::io;
@@ -30,7 +30,6 @@ thread_local! {
     static CLOSERS: RefCell<Option<Closers>> = const { RefCell::new(None) };
 }
 
-/// The closers of this process.
 #[derive(Debug)]
 struct Closers {
     sockets: Lane,
@@ -44,11 +43,11 @@ struct Lane {
     work: OwnedFd,
     give: OwnedFd,
     pids: Vec<Pid>,
-    /// Those that were killed and have not ended yet.
+    /// Killed closers that have not ended yet.
     killed: Vec<Pid>,
-    /// What the pipe has no room for.
+    /// Descriptors for which the pipe has no room.
     rest: Vec<RawFd>,
-    /// When to see whether every closer waits.
+    /// The time of the next check that not every closer waits.
     look_at: Option<Instant>,
 }
 
@@ -63,7 +62,7 @@ pub fn begin() -> io::Result<()> {
     Ok(())
 }
 
-/// Closes a descriptor, or has it closed. It does not wait.
+/// Closes a descriptor here or in a closer, without waiting.
 pub fn close(fd: OwnedFd, kind: CloseKind) {
     CLOSERS.with_borrow_mut(|closers| match (closers, kind) {
         (None, _) | (_, CloseKind::AtOnce) => drop(fd),
@@ -72,19 +71,18 @@ pub fn close(fd: OwnedFd, kind: CloseKind) {
     });
 }
 
-/// When [`tick`] has something to do.
+/// The time at which [`tick`] has something to do.
 #[must_use]
 pub fn deadline() -> Option<Instant> {
     CLOSERS.with_borrow(|closers| closers.as_ref()?.lanes().into_iter().filter_map(|lane| lane.look_at).min())
 }
 
-/// Time has passed.
 pub fn tick(now: Instant) {
     CLOSERS.with_borrow_mut(|closers| {
         let Some(closers) = closers else { return };
         let is_due = |lane: &Lane| lane.look_at.is_some_and(|at| at <= now);
         if closers.lanes().into_iter().any(is_due) {
-            // Without a process for it, the next look tries again.
+            // If there is no process for it, the next look tries again.
             let _ = closers.have_undertaker();
         }
         [&mut closers.sockets, &mut closers.files]
@@ -94,13 +92,12 @@ pub fn tick(now: Instant) {
     });
 }
 
-/// Whether every descriptor that was given is out of the table.
+/// Returns true if every given descriptor is out of the table.
 #[must_use]
 pub fn is_done() -> bool {
     CLOSERS.with_borrow(|closers| closers.as_ref().is_none_or(|closers| closers.lanes().into_iter().all(Lane::is_done)))
 }
 
-/// The processes of the closers.
 #[must_use]
 pub fn pids() -> Vec<Pid> {
     CLOSERS.with_borrow(|closers| {
@@ -115,7 +112,7 @@ impl Closers {
         [&self.sockets, &self.files]
     }
 
-    /// Makes the undertaker, also in place of one that was killed.
+    /// Makes the undertaker, or a new one if it was killed.
     fn have_undertaker(&mut self) -> io::Result<()> {
         if self.undertaker.is_some_and(is_living_child) {
             return Ok(());
@@ -152,8 +149,8 @@ impl Lane {
         self.rest.is_empty() && self.unread() == 0
     }
 
-    /// Makes another closer if what was given is still there. At the bound all are killed: that ends what waits for the
-    /// other end of a connection. Those that wait for a server stay, and others take their place.
+    /// Makes another closer if given descriptors are still there. At the limit all are killed: that ends waits for the
+    /// other end of a connection. Closers that wait for a server stay, and others take their place.
     fn look(&mut self, now: Instant) {
         let rest = std::mem::take(&mut self.rest);
         rest.into_iter().for_each(|fd| self.take(fd));
@@ -169,7 +166,7 @@ impl Lane {
             self.killed.append(&mut self.pids);
         }
         if self.killed.len() < limits::CLOSERS_KILLED_MAX {
-            // Without a process for it, the next look tries again.
+            // If there is no process for it, the next look tries again.
             let _ = self.add();
         }
     }
@@ -184,7 +181,7 @@ impl Lane {
 
     fn add(&mut self) -> io::Result<()> {
         let (work, owner) = (self.work.as_raw_fd(), process::pid());
-        // The first one waits for ever.
+        // The first one waits forever.
         let patience = if self.pids.is_empty() { -1 } else { limits::CLOSER_IDLE_MS };
         match clone_with_table()? {
             0 => serve(work, owner, patience),
@@ -205,7 +202,7 @@ pub(crate) fn clone_with_table() -> io::Result<i32> {
 /// Becomes a process beside its owner, which gets this signal when the owner ends.
 fn stand_beside(at_end: Told) {
     let _ = nix::sys::prctl::set_name(c"rexec-closer");
-    // What is typed in the owner's terminal is not for this process.
+    // The signals of the owner's terminal are not for this process.
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
     let _ = nix::sys::prctl::set_pdeathsig(at_end);
     process::give_way();
@@ -215,10 +212,10 @@ fn is_child_of(owner: Pid) -> bool {
     nix::unistd::getppid().as_raw() == owner.number()
 }
 
-/// Closes what it is told, until it has nothing to do for so long, in milliseconds; −1 is for ever.
+/// Closes the given descriptors until none has come for `patience` milliseconds; −1 is forever.
 fn serve(work: RawFd, owner: Pid, patience: i32) -> ! {
     stand_beside(Told::SIGKILL);
-    // Its owner may have died before the signal for that was asked for.
+    // Its owner may have died before the request for that signal.
     while is_child_of(owner) {
         let mut watched = libc::pollfd { fd: work, events: libc::POLLIN, revents: 0 };
         let mut number = [0_u8; 4];
@@ -238,10 +235,10 @@ fn serve(work: RawFd, owner: Pid, patience: i32) -> ! {
     process::exit(0)
 }
 
-/// Waits for the end of the owner. Then it closes what connects it with callers, guards and helpers, and what else can be
-/// closed at once.
+/// Waits for the end of the owner. Then it closes the connections to callers, guards and helpers, and everything else
+/// that closes at once.
 fn undertake(owner: Pid) -> ! {
-    // The signal may come from anybody, so it only has this process look. It wakes it also if somebody has stopped it.
+    // Anybody may send the signal, so it only makes this process look. It also wakes it if somebody has stopped it.
     stand_beside(Told::SIGCONT);
     let mut end = SigSet::empty();
     end.add(Told::SIGCONT);

@@ -1,15 +1,15 @@
-//! Whether a caller is confined just as the host is.
+//! Compares the confinement of a caller with the host's.
 //!
 //! A command runs with the rights of the host. A caller in a sandbox may have fewer, so the host compares itself with
 //! the process that called connect(2): namespaces, root directory, seccomp, `no_new_privs`, identity, capabilities and
-//! security label. A process can only confine itself further, so the result holds from the moment the command has come.
+//! security label. A process can only confine itself further, so the result holds from the command's arrival on.
 //!
-//! Invariants: a caller is equal only if everything could be read and nothing differs. What was read belongs to the
+//! Invariants: a caller is equal only if everything could be read and nothing differs. The data read belong to the
 //! process that connected, because a descriptor pins that process before the reading and it is still alive afterwards.
 //! The numbers in /proc are those of the host's pid namespace, which is checked once.
 //!
-//! Two things cannot be seen: Landlock, except for the `no_new_privs` that it requires without CAP_SYS_ADMIN, and which
-//! seccomp filters a process has (only how many).
+//! Two things cannot be seen: Landlock, except for the `no_new_privs` that it requires without CAP_SYS_ADMIN, and the
+//! identity of a process's seccomp filters (only their number).
 
 mod pin;
 mod snapshot;
@@ -27,7 +27,7 @@ use rexec_sh::protocol::process::Pid;
 
 pub use self::pin::{ConnectedProcess, Moment};
 
-/// Why a caller is not equal, in a few words for a person.
+/// The reason why a caller is not equal, in a few words for a person.
 pub type Difference = &'static str;
 
 const UNREADABLE: Difference = "it cannot be looked at";
@@ -35,7 +35,7 @@ const GONE: Difference = "the process that connected is gone";
 const ELSEWHERE: Difference = "other pid namespace";
 const BLIND: Difference = "no_new_privs of the host";
 
-/// Why the host does not trust a caller.
+/// The reason why the host does not trust a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
     /// The caller is confined in another way, or the host cannot tell.
@@ -50,10 +50,10 @@ impl Doubt {
     }
 }
 
-/// What a caller asks for.
+/// A caller's purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To run a command, which inherits everything that is compared.
+    /// To run a command. It inherits everything that is compared.
     Run,
     /// To see or end commands. kill(2) checks neither supplementary groups nor the bounding set, and a login by another
     /// way, such as ssh, often has others.
@@ -82,7 +82,8 @@ impl HostConfinement {
     /// Reads the confinement of this process.
     ///
     /// # Errors
-    /// When /proc is not mounted or belongs to another pid namespace.
+    ///
+    /// /proc is not mounted, or belongs to another pid namespace.
     pub fn read() -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let proc = nix::fcntl::open(c"/proc", flags, Mode::empty()).map_err(super::io)?;
@@ -95,29 +96,30 @@ impl HostConfinement {
         Ok(Self { proc, own, has_labels, waives_landlock: false })
     }
 
-    /// The same, but callers are compared although Landlock cannot be seen.
+    /// The same confinement, but callers are compared although Landlock cannot be seen.
     #[must_use]
     pub fn waiving_landlock(self) -> Self {
         Self { waives_landlock: true, ..self }
     }
 
-    /// Whether callers are compared although Landlock cannot be seen.
+    /// Returns true if callers are compared although Landlock cannot be seen.
     #[must_use]
     pub fn overlooks_landlock(&self) -> bool {
         self.waives_landlock && self.own.has_no_new_privs()
     }
 
-    /// Whether every caller is refused, because this process could not see that Landlock confines a caller.
+    /// Returns true if every caller is refused, because this process could not see that Landlock confines a caller.
     #[must_use]
     pub fn is_blind(&self) -> bool {
         self.own.has_no_new_privs() && !self.waives_landlock
     }
 
-    /// Checks that the process that connected is confined just as this one is, as far as it matters for `purpose`.
-    /// `accepted` is when the connection was accepted. Returns the parent of that process.
+    /// Checks that the process that connected is confined just as this one is, if it matters for `purpose`. `accepted`
+    /// is the time when the connection was accepted. Returns the parent of that process.
     ///
     /// # Errors
-    /// The first difference, or why there may be one.
+    ///
+    /// The first difference, or the reason why there may be one.
     pub fn compare(&self, socket: &impl AsFd, accepted: Moment, purpose: Purpose) -> Result<Option<Pid>, Doubt> {
         if self.is_blind() {
             return Err(Doubt::Differs(BLIND));
@@ -138,8 +140,8 @@ impl HostConfinement {
         difference.map_or(Ok(parent), |words| Err(Doubt::Differs(words)))
     }
 
-    /// The parent of a process, and its first difference. Each thread has its own seccomp filters, Landlock rules and more, and nothing
-    /// says which thread called connect(2), so no thread may differ.
+    /// The parent of a process, and its first difference. Each thread has its own seccomp filters, Landlock rules and
+    /// more, and nothing tells which thread called connect(2), so no thread may differ.
     fn examine(&self, pid: Pid, purpose: Purpose) -> io::Result<(Option<Pid>, Option<Difference>)> {
         let place = pid.to_string();
         let first = Confinement::read(&directory(&self.proc, &place)?, &place, self.has_labels)?;
@@ -172,7 +174,7 @@ impl HostConfinement {
     }
 }
 
-/// Whether a thread's directory in /proc, or a file in it, is gone.
+/// Returns true if a thread's directory in /proc, or a file in it, is gone.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }

@@ -14,15 +14,16 @@ use super::process;
 
 /// The mode of the FIFO: its user may write.
 const WRITE_ONLY: u16 = 0o200;
-/// The size that is asked for, bytes.
+/// The wanted size, bytes.
 const FIFO_BYTES: i32 = 1 << 20;
 
-/// Makes a FIFO at this path and opens it for reading without waiting. A FIFO of this user's that is there is replaced;
-/// anything else is left alone. It is also opened for writing, so that it never ends. Then only writing is allowed: who
-/// may write reports may not read those of others.
+/// Makes a FIFO at this path and opens it for reading without waiting. An existing FIFO of this user is replaced;
+/// anything else is left alone. It is also opened for writing, so that it never ends. Then its mode allows only
+/// writing: writers of reports may not read those of others.
 ///
 /// # Errors
-/// As mkfifo(3) and open(2); `AlreadyExists` when something else is at the path.
+///
+/// As mkfifo(3) and open(2); `AlreadyExists` if something else is at the path.
 pub fn make(path: &Path) -> io::Result<OwnedFd> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.file_type().is_fifo() && there.uid() == process::uid() => fs::remove_file(path)?,
@@ -39,23 +40,23 @@ pub fn make(path: &Path) -> io::Result<OwnedFd> {
     Ok(fifo.into())
 }
 
-/// Whether nobody but its writers has got a way to a FIFO that [`make`] has made: its mode and its one name are as they were.
+/// Returns true if only its writers have access to a FIFO from [`make`]: its mode and its one name are unchanged.
 #[must_use]
 pub fn is_as_made(fd: &OwnedFd) -> bool {
     nix::sys::stat::fstat(fd).is_ok_and(|data| data.st_mode & 0o7777 == u32::from(WRITE_ONLY) && data.st_nlink <= 1)
 }
 
-/// Whether a reader says that it has read records and not looked yet for who has written them.
+/// The state of a reader that has read records: its search for their writers may be due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShimLook {
-    /// Writers stay to be found.
+    /// Writers must stay, to be found.
     Due,
     /// Nobody has to stay.
     Done,
 }
 
-/// Says so to the writers, by a lock that they can see: unlike a change of the file it waits for no disk. Where it cannot
-/// be had, writers may leave too early.
+/// Reports the state to the writers, by a lock that they can see: unlike a change of the file it waits for no disk. If
+/// the lock fails, writers may leave too early.
 pub fn tell_writers(fd: &OwnedFd, look: ShimLook) {
     let kind = match look {
         ShimLook::Due => libc::F_WRLCK,

@@ -16,9 +16,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock; `None` when another process has it. The file is created if it is missing, and never removed.
+    /// Takes the lock; `None` if another process has it. The file is created if it is missing, and never removed.
     ///
     /// # Errors
+    ///
     /// As open(2) and flock(2).
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
         loop {
@@ -46,7 +47,7 @@ impl Lock {
         }
     }
 
-    /// Whether the path still names the locked file.
+    /// Returns true if the path still names the locked file.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         let ours = self.file.metadata().map(|data| (data.dev(), data.ino()));
@@ -79,7 +80,7 @@ pub fn make_private_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The device and inode that a path names. A symbolic link at its end is not followed.
+/// The device and inode of a path. A symbolic link at its end is not followed.
 #[must_use]
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|data| (data.dev(), data.ino()))
@@ -93,7 +94,7 @@ pub fn null() -> io::Result<File> {
     File::open("/dev/null")
 }
 
-/// Whether this process may execute the file.
+/// Returns true if this process may execute the file.
 #[must_use]
 pub fn is_executable(path: &Path) -> bool {
     path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()

@@ -1,6 +1,6 @@
 //! Helper processes of the host.
 //!
-//! Invariant: a helper never has a copy of a caller's file, for whose server it would wait when it closes that.
+//! Invariant: a helper never has a copy of a caller's file: closing it would wait for the file's server.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -21,7 +21,7 @@ pub fn fork(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -> io::R
         return match own_table::fork(keep)? {
             Birth::Parent(child) => Ok(child),
             Birth::Child(numbers) => {
-                // The work knows them by the numbers that they had.
+                // The work uses their original numbers.
                 for (kept, number) in numbers.into_iter().zip(keep) {
                     let _ = own_table::place(kept, *number);
                 }
@@ -36,7 +36,7 @@ pub fn fork(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -> io::R
     }
 }
 
-/// Is a helper until its end.
+/// Runs a helper to its end.
 fn live(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -> ! {
     std::panic::set_hook(Box::new(|_| process::exit(70)));
     super::signal::leave_to_host();

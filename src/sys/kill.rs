@@ -7,15 +7,10 @@ use nix::libc::{self, c_int};
 
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
-/// SIGCONT.
 pub const CONT: Signal = named(libc::SIGCONT);
-/// SIGSTOP.
 pub const STOP: Signal = named(libc::SIGSTOP);
-/// SIGTSTP.
 pub const TSTP: Signal = named(libc::SIGTSTP);
-/// SIGTTIN.
 pub const TTIN: Signal = named(libc::SIGTTIN);
-/// SIGTTOU.
 pub const TTOU: Signal = named(libc::SIGTTOU);
 
 const fn named(number: c_int) -> Signal {
@@ -40,7 +35,7 @@ pub fn group(group: ProcessGroup, signal: Signal) -> io::Result<()> {
     super::check(unsafe { libc::killpg(group.number(), signal.number().into()) }).map(drop)
 }
 
-/// Whether a child of this process is stopped, by a signal and not by a tracer.
+/// Returns true if a child of this process is stopped, by a signal and not by a tracer.
 #[must_use]
 pub fn is_stopped_child(pid: Pid) -> bool {
     // SAFETY: every field is a number, for which zero is a value.
@@ -69,7 +64,7 @@ impl From<OwnedFd> for Pidfd {
 }
 
 impl Pidfd {
-    /// Opens the process with this number; `None` when there is none, or no descriptor is left.
+    /// Opens the process with this number; `None` if there is none, or no descriptor is left.
     #[must_use]
     pub fn open(pid: Pid) -> Option<Self> {
         // SAFETY: the call takes numbers and returns a new descriptor, closed on exec.
@@ -86,7 +81,7 @@ impl Pidfd {
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, number, std::ptr::null::<u8>(), 0) };
     }
 
-    /// A copy of the process's descriptor with this number; `None` where this process may not trace that one.
+    /// A copy of the process's descriptor with this number; `None` if this process may not trace that one.
     pub(super) fn descriptor(&self, number: c_int) -> Option<OwnedFd> {
         // SAFETY: the call takes numbers and returns a new descriptor, closed on exec.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.0.as_raw_fd(), number, 0) };

@@ -1,8 +1,8 @@
-//! The human's clock: how far it is from UTC. See localtime_r(3).
+//! The human's clock: its offset from UTC. See localtime_r(3).
 
 use nix::libc;
 
-/// What to add to UTC at this moment, seconds; 0 if the zone is not known. `seconds` counts from 1970.
+/// The offset from UTC at this moment (seconds since 1970), in seconds; 0 if the zone is unknown.
 #[must_use]
 pub fn offset(seconds: i64) -> i32 {
     // SAFETY: all fields of tm are numbers or a pointer that may be null.

@@ -1,6 +1,6 @@
-//! The character set that the user's terminal shows, by the environment.
+//! The character set of the user's terminal, by the environment.
 
-/// Whether it shows UTF-8, by the precedence of locale(7). Without a locale, UTF-8 is assumed.
+/// Returns true for UTF-8, by the precedence of locale(7). Without a locale, UTF-8 is assumed.
 #[must_use]
 pub fn is_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());

@@ -1,17 +1,17 @@
 //! The looker: a process that looks at other processes in place of the host, because a look may wait.
 //!
-//! A process that executes a program holds a lock of its own (`exec_update_lock`, execve(2)) while the kernel closes its
-//! close-on-exec files, and for each of these it waits for the server of the file (FUSE, NFS). What only they may read who
-//! may trace the process (ptrace(2)) waits for that lock: its `stat`, and every link below its directory in /proc. What
-//! anybody may read does not: `status`, `comm`, `cgroup`, the lists of its threads, children and descriptors.
+//! A process that executes a program holds a lock of its own (`exec_update_lock`, execve(2)) while the kernel closes
+//! its close-on-exec files, and for each of these it waits for the server of the file (FUSE, NFS). Files that only a
+//! possible tracer may read (ptrace(2)) wait for that lock: its `stat`, and every link below its directory in /proc.
+//! Files that anybody may read do not: `status`, `comm`, `cgroup`, the lists of its threads, children and descriptors.
 //!
-//! So the host has all the former looked at by a helper, and gives the helper up when it waits: unlike the process that is
-//! looked at, it can be killed. Other processes look themselves, and at nothing that just stands there. A process that
-//! comes to stand there in the same moment makes them wait, too: a guard can be killed, and a person ends `rexec` with ^C.
+//! So a helper reads the former for the host, which gives the helper up when it waits: unlike the examined process, it
+//! can be killed. Other processes look themselves, and not at a process that holds the lock. One that takes it in the
+//! same moment makes them wait, too: a guard can be killed, and a person ends `rexec` with ^C.
 //!
-//! Invariants: an answer belongs to the question that was asked last, because a looker that was given up is killed and its
-//! socket closed; what waiting costs the host is bounded by [`limits::LOOK_ALLOWANCE`]; a looker has no descriptor of the
-//! host's and ends with it.
+//! Invariants: an answer belongs to the last question, because a looker that was given up is killed and its socket
+//! closed; the host's waiting time is bounded by [`limits::LOOK_ALLOWANCE`]; a looker has no descriptor of the host's
+//! and ends with it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -30,27 +30,25 @@ use super::{helper, kill, proc_file, socket};
 use crate::limits;
 use rexec_sh::protocol::process::{Pid, Signal};
 
-/// What a question or an answer begins with: the length of what follows, bytes.
+/// The beginning of a question or an answer: the length of the rest, bytes.
 const LENGTH_BYTES: usize = 4;
 
 thread_local! {
     static LOOKER: RefCell<Option<Looker>> = const { RefCell::new(None) };
-    /// Until when a process without a looker has no patience.
+    /// The end of the time in which a process without a looker has no patience.
     static IMPATIENT_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// One look, at a path below /proc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look<'a> {
-    /// What a file of one record says.
+    /// The contents of a file of one record.
     File(&'a str),
-    /// The text of a link.
     Link(&'a str),
-    /// What a link leads to, as the kernel knows it: the [`Identity`]'s numbers.
+    /// The target of a link, as the kernel knows it: the [`Identity`]'s numbers.
     Identity(&'a str),
 }
 
-/// What a look has found.
 type Found = io::Result<Vec<u8>>;
 
 /// Device, inode and mount of a file.
@@ -61,20 +59,19 @@ pub(crate) struct Identity {
     pub(crate) mount: u64,
 }
 
-/// The looker of this process.
 #[derive(Debug)]
 struct Looker {
-    /// The process that it looks for. A child of that has a copy of this.
+    /// The process for which it looks. A child of that has a copy of this.
     owner: Pid,
     /// `None` until the next look after one that was given up.
     helper: Option<(OwnedFd, Pid)>,
-    /// Those that were given up and have not ended yet.
+    /// Lookers that were given up and have not ended yet.
     killed: Vec<Pid>,
-    /// Processes for which a looker has waited, by number, and until when they are not looked at.
+    /// Processes for which a looker has waited, by number, and the end of the time in which they are skipped.
     silent: VecDeque<(String, Instant)>,
-    /// When [`Self::waited`] was begun anew.
+    /// The time when [`Self::waited`] began anew.
     since: Instant,
-    /// How long lookers have been waited for that were given up.
+    /// The total wait for lookers that were given up.
     waited: Duration,
 }
 
@@ -96,7 +93,6 @@ pub fn begin() -> io::Result<()> {
     Ok(())
 }
 
-/// The processes of the lookers.
 #[must_use]
 pub fn pids() -> Vec<Pid> {
     LOOKER.with_borrow(|looker| {
@@ -108,7 +104,8 @@ pub fn pids() -> Vec<Pid> {
 /// Reads a file of one record.
 ///
 /// # Errors
-/// As open(2) and read(2); `TimedOut` when it would wait.
+///
+/// As open(2) and read(2); `TimedOut` if it would wait.
 pub(crate) fn file(path: &str) -> Found {
     one(Look::File(path))
 }
@@ -116,15 +113,18 @@ pub(crate) fn file(path: &str) -> Found {
 /// Reads a link.
 ///
 /// # Errors
-/// As readlink(2); `TimedOut` when it would wait.
+///
+/// As readlink(2); `TimedOut` if it would wait.
 pub(crate) fn link(path: &str) -> Found {
     one(Look::Link(path))
 }
 
-/// Finds what a link leads to. Its server is not asked (`AT_STATX_DONT_SYNC`, statx(2)), as one of files may not answer.
+/// Finds the target of a link. Its server is not asked (`AT_STATX_DONT_SYNC`, statx(2)), as one of files may not
+/// answer.
 ///
 /// # Errors
-/// As statx(2); `TimedOut` when it would wait.
+///
+/// As statx(2); `TimedOut` if it would wait.
 pub(crate) fn identity(path: &str) -> io::Result<Identity> {
     Identity::decode(&one(Look::Identity(path))?)
 }
@@ -136,7 +136,8 @@ fn one(look: Look<'_>) -> Found {
 /// Does several looks at one process. They cost little more than one.
 ///
 /// # Errors
-/// `TimedOut` when one of them would wait, and when the process has made a look wait in the last moments.
+///
+/// `TimedOut` if one of them would wait, or if the process has made a look wait in the last moments.
 pub(crate) fn all(looks: &[Look<'_>]) -> io::Result<Vec<Found>> {
     LOOKER.with_borrow_mut(|looker| match looker {
         Some(looker) if looker.owner == process::pid() => looker.ask(looks, Instant::now()),
@@ -146,7 +147,6 @@ pub(crate) fn all(looks: &[Look<'_>]) -> io::Result<Vec<Found>> {
 }
 
 impl Look<'_> {
-    /// Looks.
     fn take(self) -> Found {
         match self {
             Self::File(path) => proc_file::read(&format!("/proc/{path}")),
@@ -160,7 +160,7 @@ impl Look<'_> {
         path
     }
 
-    /// The process that is looked at, as its path names it.
+    /// The examined process, as its path names it.
     fn process(&self) -> &str {
         self.path().split('/').next().unwrap_or_default()
     }
@@ -173,7 +173,8 @@ impl Look<'_> {
         size.is_some_and(|size| size.trim_ascii() == b"0")
     }
 
-    /// The same, for longer than any process that nobody holds up. One that stands there takes patience for a while.
+    /// As [`Self::would_wait`], for longer than a process that nobody delays. One that stays there takes patience for a
+    /// while.
     fn goes_on_waiting(&self) -> bool {
         if !self.would_wait() {
             return false;
@@ -254,7 +255,7 @@ impl Looker {
         }
         let mut question = Vec::new();
         looks.iter().for_each(|look| look.encode(&mut question));
-        // It may have been killed by somebody, which is seen now.
+        // Somebody may have killed it, which shows now.
         for _ in 0..2 {
             if self.helper.is_none() {
                 self.start()?;
@@ -273,7 +274,7 @@ impl Looker {
         Err(ErrorKind::TimedOut.into())
     }
 
-    /// Asks and waits for the answer, as long as the looker does not wait itself.
+    /// Asks and waits for the answer, as long as the looker itself does not wait.
     fn exchange(&self, question: &[u8], from: Instant) -> io::Result<Vec<u8>> {
         let (socket, pid) = self.helper.as_ref().ok_or(ErrorKind::NotConnected)?;
         let question = [&length(question), question].concat();
@@ -299,7 +300,7 @@ impl Looker {
         }
     }
 
-    /// How long a looker may wait.
+    /// The time for which a looker may wait.
     fn patience(&self, now: Instant) -> Duration {
         let is_used_up = self.waited >= limits::LOOK_ALLOWANCE && now < self.since + limits::LOOK_ALLOWANCE_TIME;
         if is_used_up { Duration::ZERO } else { limits::LOOK_PATIENCE }
@@ -349,7 +350,7 @@ fn put_part(into: &mut Vec<u8>, part: &[u8]) {
     into.extend_from_slice(part);
 }
 
-/// The whole parts that bytes begin with, each behind its length.
+/// The whole parts at the start of the bytes, each after its length.
 fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -360,7 +361,7 @@ fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// An answer's part as what was found: the number of an error, which is 0 if there was none, and the bytes.
+/// Decodes a part of an answer: the number of an error, which is 0 if there was none, and the bytes.
 fn found(part: &[u8]) -> Found {
     match part.split_first_chunk::<4>() {
         Some((error, bytes)) if *error == [0; 4] => Ok(bytes.to_vec()),
@@ -369,11 +370,11 @@ fn found(part: &[u8]) -> Found {
     }
 }
 
-/// Is the looker until the end of its owner.
+/// Runs the looker until the end of its owner.
 fn serve(far: &OwnedFd, owner: Pid) {
     let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
     let mut asked = Answer::default();
-    // Its owner may have died before the signal for that was asked for.
+    // Its owner may have died before the request for that signal.
     while nix::unistd::getppid().as_raw() == owner.number() {
         let question = match asked.read(far) {
             Ok(Some(question)) => question,
@@ -401,7 +402,7 @@ fn serve(far: &OwnedFd, owner: Pid) {
     }
 }
 
-/// Whether a process sleeps in the kernel and no usual signal wakes it.
+/// Returns true if a process sleeps in the kernel and no usual signal wakes it.
 fn waits(pid: Pid) -> bool {
     let status = proc_file::read(&format!("/proc/{pid}/status")).unwrap_or_default();
     proc_file::lines(&status).any(|line| line.starts_with(b"State:\tD"))

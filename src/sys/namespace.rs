@@ -1,9 +1,9 @@
 //! Processes of other pid namespaces, found from outside.
 //!
-//! Invariants: only processes of this user are found, and only with the right number, namespace and start, and with the file
-//! that is asked for open for writing alone, as who reads it has it not. No look waits: what a link of /proc leads to is
-//! whatever the process has chosen, so it is read first and never asked for news, and the memory of a process, for which
-//! one waits while the process maps or executes a file, is not read.
+//! Invariants: only processes of this user are found, and only with the right number, namespace and start, and with the
+//! wanted file open only for writing, which excludes its reader. No look waits: the target of a link in /proc is the
+//! process's own choice, so the link is read first and its target is never asked for news. The memory of a process is
+//! not read, because that waits while the process maps or executes a file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,39 +17,38 @@ use super::program::Program;
 use super::tree::{self, Process};
 use rexec_sh::protocol::process::Pid;
 
-/// Descriptors of a process that are looked at for the file. A shim opens few.
+/// Descriptors of a process that are searched for the file. A shim opens few.
 const DESCRIPTORS_MAX: usize = 256;
 
-/// A process as it names itself.
+/// A process by its own numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InnerProcess {
     /// The inode of its pid namespace.
     pub namespace: u64,
     /// Its number there.
     pub pid: i32,
-    /// Its start, in clock ticks since boot; 0 if it is not known.
+    /// Its start, in clock ticks since boot; 0 if unknown.
     pub start: u64,
 }
 
-/// Where a process is.
+/// The place of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whereabouts {
-    /// It is this one here.
+    /// It is this process of the own namespace.
     Here(Process),
-    /// There is no such process.
     Gone,
     /// It is not in this process's own namespace. A [`Census`] finds it.
     Elsewhere,
 }
 
-/// Finds a process in this process's own pid namespace, where its number is the one that it names. It must have this file
-/// (device and inode) open for writing only.
+/// Finds a process in this process's own pid namespace, where its own number is valid. It must have this file (device
+/// and inode) open for writing only.
 #[must_use]
 pub fn find_here(inner: &InnerProcess, open: (u64, u64)) -> Whereabouts {
     if inner.pid <= 0 {
         return Whereabouts::Gone;
     }
-    // One that sees no /proc cannot name its namespace.
+    // A process that sees no /proc cannot name its namespace.
     let may_be_here = inner.namespace == 0 || own_namespace() == Some(inner.namespace);
     match judge(Pid::new(inner.pid), inner, open).filter(|_| may_be_here) {
         Some(process) => Whereabouts::Here(process),
@@ -58,8 +57,8 @@ pub fn find_here(inner: &InnerProcess, open: (u64, u64)) -> Whereabouts {
     }
 }
 
-/// The processes of other pid namespaces, by the numbers that they have there. It is taken in parts, because a look at all
-/// processes of a machine may take long.
+/// The processes of other pid namespaces, by their numbers there. It is taken in parts, because a look at all processes
+/// of a machine may take long.
 #[derive(Debug, Default)]
 pub struct Census {
     rest: Vec<Pid>,
@@ -68,7 +67,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// Begins with every process that there is now.
+    /// Begins with all present processes.
     #[must_use]
     pub fn begin() -> Self {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -76,7 +75,7 @@ impl Census {
         Self { rest, seen: Vec::new() }
     }
 
-    /// Looks at this many of them. Returns whether it has seen all.
+    /// Looks at `most` of them. Returns true if it has seen all.
     pub fn go_on(&mut self, most: usize) -> bool {
         for pid in self.rest.split_off(self.rest.len().saturating_sub(most)) {
             // Most processes are in this one's namespace.
@@ -86,7 +85,7 @@ impl Census {
         self.rest.is_empty()
     }
 
-    /// Finds a process that was there at the begin, and that has this file (device and inode) open for writing only.
+    /// Finds a process that existed at the beginning, and that has this file (device and inode) open for writing only.
     #[must_use]
     pub fn find(&self, inner: &InnerProcess, open: (u64, u64)) -> Option<Process> {
         let is_it = |&&(number, there, _): &&(i32, u64, Pid)| {
@@ -100,7 +99,7 @@ fn own_namespace() -> Option<u64> {
     namespace_number(fs::read_link("/proc/self/ns/pid").ok()?.as_os_str().as_encoded_bytes())
 }
 
-/// The pid namespace of a process, as far as this user may look at it.
+/// The pid namespace of a process, if this user may see it.
 fn namespace_of(pid: Pid) -> Option<u64> {
     namespace_number(&looker::link(&format!("{pid}/ns/pid")).ok()?)
 }
@@ -109,7 +108,7 @@ fn namespace_number(link: &[u8]) -> Option<u64> {
     std::str::from_utf8(link.strip_prefix(b"pid:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
 }
 
-/// This process, if it is the one that names itself so.
+/// This process, if it is the wanted one.
 fn judge(pid: Pid, inner: &InnerProcess, open: (u64, u64)) -> Option<Process> {
     let found = tree::process(pid).filter(|found| !found.is_zombie)?;
     let is_it = (inner.start == 0 || found.start == inner.start)
@@ -132,14 +131,15 @@ fn own_number(pid: Pid) -> Option<i32> {
     numbers(pid).last().copied()
 }
 
-/// The same, if that is not this process's namespace.
+/// The number of a process in its own namespace, if that is not this process's one.
 fn inner_number(pid: Pid) -> Option<i32> {
     let numbers = numbers(pid);
     numbers.last().filter(|_| numbers.len() > 1).copied()
 }
 
-/// Whether a process has this file open for writing only. The mode of a descriptor's link says how it was opened, and the
-/// link's text, of what kind it is (proc_pid_fd(5)). fdinfo is not read: of an epoll it is as long as its process likes.
+/// Returns true if a process has this file open for writing only. The mode of a descriptor's link shows how it was
+/// opened, and the link's text shows its kind (proc_pid_fd(5)). fdinfo is not read: of an epoll it is as long as its
+/// process likes.
 fn writes_to(pid: Pid, open: (u64, u64)) -> bool {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let entries = entries.take(DESCRIPTORS_MAX);
@@ -153,7 +153,7 @@ fn writes_to(pid: Pid, open: (u64, u64)) -> bool {
     links.iter().any(|link| looker::identity(link).is_ok_and(|file| (file.device, file.inode) == open))
 }
 
-/// The path of the program that a process executes, as the kernel names it. The file itself is not touched.
+/// The path of a process's program, as the kernel names it. The file itself is not touched.
 #[must_use]
 pub fn program_path(pid: Pid) -> Option<PathBuf> {
     Some(PathBuf::from(OsString::from_vec(looker::link(&program_link(pid)).ok()?)))
@@ -165,7 +165,8 @@ pub fn names_of_children(pid: Pid) -> Vec<Program> {
     tree::children(pid).into_iter().filter_map(tree::process).map(|child| child.program).collect()
 }
 
-/// Whether this process, or one above it, is one of these. Of the latter, only those count that have this file open.
+/// Returns true if this process, or one above it, is one of these. Of those above, only processes with this file open
+/// count.
 #[must_use]
 pub fn is_one_above(pid: Pid, inners: &[InnerProcess], open: (u64, u64)) -> bool {
     is_below(pid, |above| {
@@ -175,23 +176,23 @@ pub fn is_one_above(pid: Pid, inners: &[InnerProcess], open: (u64, u64)) -> bool
     })
 }
 
-/// The processes below this one that are this user's, of the first so many. Empty if it has ended meanwhile.
+/// This user's processes among the first `most` below this one. Empty if it has ended meanwhile.
 #[must_use]
 pub fn all_below(root: &Process, most: usize) -> Vec<Process> {
     let owner = |pid: Pid| fs::metadata(format!("/proc/{pid}")).ok().map(|data| data.uid());
     let found = tree::walk(root.pid).take(most).filter(|process| owner(process.pid) == Some(process::uid())).collect();
-    // Its number may have come to belong to another process before its children were read.
+    // Its number may have passed to another process before its children were read.
     if tree::process(root.pid).is_some_and(|now| now.start == root.start) { found } else { Vec::new() }
 }
 
-/// The same without those that execute the same file: helpers of its own.
+/// As [`all_below`], without processes that execute the same file: its own helpers.
 #[must_use]
 pub fn below(root: &Process, most: usize) -> Vec<Process> {
     let own = program_path(root.pid);
     let program = |pid: Pid| looker::identity(&program_link(pid)).ok();
     let identity = own.as_ref().and_then(|_| program(root.pid));
     let mut found = all_below(root, most);
-    // Its path comes first: whatever else is executed may be a file of a server that does not answer.
+    // The path comes first: any other program may be a file on a server that does not answer.
     let is_same = |pid: Pid| program_path(pid) == own && program(pid) == identity;
     found.retain(|process| identity.is_none() || !is_same(process.pid));
     found
@@ -201,7 +202,7 @@ fn program_link(pid: Pid) -> String {
     format!("{pid}/exe")
 }
 
-/// Whether one of these processes is this one or above it.
+/// Returns true if one of these processes is this one or above it.
 #[must_use]
 pub fn is_below(pid: Pid, above: impl Fn(Pid) -> bool) -> bool {
     let mut next = Some(pid);

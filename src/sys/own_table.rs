@@ -1,11 +1,12 @@
 //! The birth of a guard or a helper while the host holds files of callers.
 //!
-//! A child of fork(2) has a copy of every descriptor, and to close its copy of a file may take time: each close(2) asks
-//! the file's server. So the child shares the host's table at first (CLONE_FILES) and then leaves it with only the lowest
-//! numbers (CLOSE_RANGE_UNSHARE): it never has the others. A few low numbers are reserved for what it needs.
+//! A child of fork(2) has a copy of every descriptor, and closing its copy of a file may take time: each close(2) asks
+//! the file's server. So the child shares the host's table at first (CLONE_FILES) and then leaves it with only the
+//! lowest numbers (CLOSE_RANGE_UNSHARE): it never has the others. A few low numbers are reserved for its own
+//! descriptors.
 //!
-//! The kernel copies a table in parts of `TABLE_PART` numbers and closes what is beyond the kept ones in the last part. So
-//! all free numbers of the first part are taken when the host begins.
+//! The kernel copies a table in parts of `TABLE_PART` numbers and closes the numbers beyond the kept ones in the last
+//! part. So all free numbers of the first part are taken when the host begins.
 //!
 //! Invariants: a caller's descriptor never has a number in the part that is copied, because that was full when the host
 //! began; while a child shares the table, the reserved numbers are its own.
@@ -22,45 +23,46 @@ use super::{closer, kill, process};
 use crate::limits;
 use rexec_sh::protocol::process::{Pid, Signal};
 
-/// How many descriptors a child can keep.
+/// The most descriptors that a child can keep.
 const KEPT_MAX: usize = 2;
-/// How many numbers the kernel copies together (`BITS_PER_LONG`, `sane_fdtable_size` of fs/file.c).
+/// The number of descriptors that the kernel copies together (`BITS_PER_LONG`, `sane_fdtable_size` of fs/file.c).
 const TABLE_PART: RawFd = 64;
-/// A process that may have fewer descriptors keeps none free of callers.
+/// A process with a lower limit on descriptors keeps none free of callers.
 const FILLED_LIMIT_MIN: u64 = 512;
 
 thread_local! {
     static RESERVED: RefCell<Option<Reserved>> = const { RefCell::new(None) };
 }
 
-/// The reserved numbers, and what holds them while they are not in use.
+/// The reserved numbers, and their fillers while they are not in use.
 #[derive(Debug)]
 struct Reserved {
     kept: [RawFd; KEPT_MAX],
-    /// Where the child says that it has a table of its own.
+    /// The number by which the child reports that it has a table of its own.
     said: RawFd,
     placeholder: File,
 }
 
-/// The side of a birth that this process is on.
+/// The side of a birth on which this process is.
 #[derive(Debug)]
 pub(crate) enum Birth {
     /// The child has this number.
     Parent(Pid),
-    /// What it keeps has these numbers here, in their order.
+    /// The kept descriptors have these numbers here, in their order.
     Child(Vec<RawFd>),
 }
 
-/// Reserves the lowest numbers that are free, and fills the part of the table that a child has a copy of.
+/// Reserves the lowest numbers that are free, and fills the part of the table that a child copies.
 ///
 /// # Errors
+///
 /// EMFILE, as open(2).
 pub fn reserve() -> io::Result<()> {
     let null = || File::open("/dev/null");
     let kept = [null()?.into_raw_fd(), null()?.into_raw_fd()];
     let said = null()?.into_raw_fd();
     let placeholder = null()?;
-    // A host that may have few descriptors needs them. A birth then waits where a caller's file hangs, and is given up.
+    // A host with a low limit needs them. A birth then waits if a caller's file hangs, and is given up.
     while process::descriptor_limit() >= FILLED_LIMIT_MIN {
         let filler = placeholder.try_clone()?;
         if filler.as_raw_fd() >= TABLE_PART {
@@ -76,7 +78,8 @@ pub fn reserve() -> io::Result<()> {
 /// Forks a child that has these descriptors, the host's first ones, and none of those that came later.
 ///
 /// # Errors
-/// As pipe(2), dup2(2) and fork(2); `WouldBlock` when the child does not begin, and EINVAL for too many descriptors.
+///
+/// As pipe(2), dup2(2) and fork(2); `WouldBlock` if the child does not begin, and EINVAL for too many descriptors.
 pub(crate) fn fork(kept: &[RawFd]) -> io::Result<Birth> {
     RESERVED.with_borrow(|reserved| {
         let reserved = reserved.as_ref().ok_or(io::ErrorKind::Unsupported)?;
@@ -100,13 +103,13 @@ pub(crate) fn fork(kept: &[RawFd]) -> io::Result<Birth> {
     })
 }
 
-/// Gives a number another meaning, that of this descriptor. Nothing may own what it meant before.
+/// Gives a number the meaning of this descriptor. Nothing may own its earlier meaning.
 pub(super) fn place(fd: RawFd, number: RawFd) -> io::Result<()> {
     // SAFETY: the caller says so.
     super::check(unsafe { libc::dup3(fd, number, libc::O_CLOEXEC) }).map(drop)
 }
 
-/// In the child: keeps what is below and at the reserved numbers, of which the last is `said`, and says so.
+/// In the child: keeps the descriptors up to `said`, the last of the reserved numbers, and reports that.
 fn leave_table(said: RawFd) {
     // SAFETY: the calls take numbers and a byte. What owned the other descriptors is never dropped in this process.
     unsafe {

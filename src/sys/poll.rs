@@ -6,38 +6,36 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Waits until one of the descriptors can be read or is at its end; says of each whether it is one of those.
+/// Waits until one of the descriptors can be read or is at its end. Returns true for each such one.
 ///
 /// # Errors
-/// As poll(2), but for EINTR.
+///
+/// As poll(2), except EINTR.
 pub fn readable<const N: usize>(descriptors: [BorrowedFd<'_>; N]) -> io::Result<[bool; N]> {
     let mut wanted = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
     super::uninterrupted(|| poll(&mut wanted, PollTimeout::NONE).map_err(super::io))?;
     Ok(wanted.map(|found| found.revents().is_some_and(|events| !events.is_empty())))
 }
 
-/// As [`readable`], for this long at most.
+/// As [`readable`], for at most this long.
 ///
 /// # Errors
-/// As poll(2), but for EINTR.
+///
+/// As poll(2), except EINTR.
 pub fn readable_within<const N: usize>(descriptors: [BorrowedFd<'_>; N], most: Duration) -> io::Result<[bool; N]> {
     let watched = descriptors.map(|descriptor| Watched { descriptor, reads: true, writes: false });
     let mut found = ready(&watched, Some(most))?.into_iter();
     Ok(descriptors.map(|_| found.next().is_some_and(|found| found.readable)))
 }
 
-/// A descriptor that is waited for.
 #[derive(Debug)]
 pub struct Watched<'a> {
-    /// The descriptor.
     pub descriptor: BorrowedFd<'a>,
-    /// Wait until it can be read.
     pub reads: bool,
-    /// Wait until it can be written.
     pub writes: bool,
 }
 
-/// What a descriptor is ready for.
+/// The readiness of a descriptor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Readiness {
     /// It can be read, or it is over.
@@ -48,11 +46,12 @@ pub struct Readiness {
     pub is_over: bool,
 }
 
-/// Waits until one of these is ready or the time is over; says of each what it is ready for. That a descriptor is over
-/// is found whatever it waits for.
+/// Waits until one of these is ready or the time is over; returns the readiness of each. The end of a descriptor is
+/// found in any case.
 ///
 /// # Errors
-/// As poll(2), but for EINTR, which counts as nothing ready.
+///
+/// As poll(2), except EINTR, which counts as nothing ready.
 pub fn ready(watched: &[Watched<'_>], most: Option<Duration>) -> io::Result<Vec<Readiness>> {
     let wanted = watched.iter().map(|watched| {
         let mut events = PollFlags::empty();
@@ -61,7 +60,7 @@ pub fn ready(watched: &[Watched<'_>], most: Option<Duration>) -> io::Result<Vec<
         PollFd::new(watched.descriptor, events)
     });
     let mut wanted: Vec<PollFd<'_>> = wanted.collect();
-    // A wait of a part of a millisecond is one of a whole one.
+    // A fraction of a millisecond is rounded up.
     let timeout = most.map_or(PollTimeout::NONE, |most| {
         PollTimeout::try_from(most + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
     });

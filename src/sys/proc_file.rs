@@ -1,4 +1,5 @@
-//! Files of /proc about one process, which the kernel writes as one record (seq_file.h, single_open). Many of them are read for each command, so it counts what a reading costs.
+//! Files of /proc about one process, which the kernel writes as one record (seq_file.h, single_open). Many of them are
+//! read for each command, so the cost of a reading matters.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -16,8 +17,8 @@ pub(crate) fn read(path: &str) -> io::Result<Vec<u8>> {
     read_record(&File::open(path)?)
 }
 
-/// Reads an open file of one record from its begin. The kernel writes it anew for each such reading, and a reading that
-/// leaves room in the buffer has all of it.
+/// Reads an open file of one record from its beginning. The kernel writes it anew for each such reading, and a reading
+/// that leaves room in the buffer has all of it.
 pub(crate) fn read_record(file: &File) -> io::Result<Vec<u8>> {
     let (mut bytes, mut end) = (vec![0; USUAL_BYTES], 0);
     loop {
@@ -40,17 +41,16 @@ pub(crate) fn read_record(file: &File) -> io::Result<Vec<u8>> {
 #[derive(Debug)]
 pub(crate) struct ReadAgain {
     path: &'static str,
-    /// `None` if it could not be opened. Then each reading tries it again.
+    /// `None` if it could not be opened. Then each reading tries again.
     file: Option<File>,
 }
 
 impl ReadAgain {
-    /// Opens the file.
     pub(crate) fn open(path: &'static str) -> Self {
         Self { path, file: File::open(path).ok() }
     }
 
-    /// What the file says now; nothing if it cannot be read.
+    /// The present contents of the file; empty if it cannot be read.
     pub(crate) fn read(&self) -> Vec<u8> {
         self.file.as_ref().map_or_else(|| read(self.path), read_record).unwrap_or_default()
     }

@@ -9,33 +9,31 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
 
-/// The effective user of this process.
 #[must_use]
 pub fn uid() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
-/// The login shell of this user's account (passwd(5)); `None` where there is no account, or none is named.
+/// The login shell of this user's account (passwd(5)); `None` without an account, or if none is named.
 #[must_use]
 pub fn login_shell() -> Option<PathBuf> {
     let account = nix::unistd::User::from_uid(nix::unistd::getuid()).ok()??;
     (!account.shell.as_os_str().is_empty()).then_some(account.shell)
 }
 
-/// The name of this user's account (passwd(5)); `None` where there is no account.
+/// The name of this user's account (passwd(5)); `None` without an account.
 #[must_use]
 pub fn account_name() -> Option<String> {
     let account = nix::unistd::User::from_uid(nix::unistd::getuid()).ok()??;
     (!account.name.is_empty()).then_some(account.name)
 }
 
-/// The number of this process.
 #[must_use]
 pub fn pid() -> Pid {
     Pid::new(std::process::id().cast_signed())
 }
 
-/// Looks every millisecond whether `is_true`, for `time` at the longest. Returns whether it came true.
+/// Checks `is_true` every millisecond, for at most `time`. Returns true if it came true.
 #[expect(clippy::disallowed_methods, reason = "a guard may wait a moment for what its command is just doing")]
 pub(crate) fn comes_true_within(time: Duration, is_true: impl Fn() -> bool) -> bool {
     const STEP: Duration = Duration::from_millis(1);
@@ -49,7 +47,7 @@ pub(crate) fn comes_true_within(time: Duration, is_true: impl Fn() -> bool) -> b
     true
 }
 
-/// Whether a child has not ended. Reaps it where the kernel does not.
+/// Returns true if a child has not ended. Reaps it if the kernel does not.
 pub(super) fn is_living_child(pid: Pid) -> bool {
     // SAFETY: the call takes numbers and a null pointer, and waits for nothing.
     unsafe { nix::libc::waitpid(pid.number(), std::ptr::null_mut(), nix::libc::WNOHANG) == 0 }
@@ -63,8 +61,8 @@ pub fn raise_descriptor_limit() {
 }
 
 /// Makes malloc(3) of glibc use mmap(2) for every large block. By default it moves large blocks to the heap once a few
-/// were freed, and buffers that grow side by side leave holes there, together as large as the buffers. The end of the heap
-/// is kept: output in flight grows and shrinks it all the time, and fresh pages cost more than what is done with them.
+/// were freed, and buffers that grow side by side leave holes there, together as large as the buffers. The end of the
+/// heap is kept: output in flight grows and shrinks it all the time, and fresh pages cost more than the work on them.
 pub fn keep_large_blocks_apart() {
     #[cfg(target_env = "gnu")]
     {
@@ -81,7 +79,6 @@ fn wanted_descriptors(soft: u64, hard: u64) -> u64 {
     hard.min(limits::HOST_DESCRIPTORS).max(soft)
 }
 
-/// The current soft limit on descriptors.
 #[must_use]
 pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(1_024, |(soft, _)| soft)
@@ -104,8 +101,8 @@ pub fn lead_group(child: Pid) -> io::Result<()> {
     nix::unistd::setpgid(child, child).map_err(super::io)
 }
 
-/// Lets this process wait for its turn when it wakes (SCHED_BATCH, sched(7)), instead of taking the place of one that runs:
-/// nobody waits for its answer.
+/// Makes this process wait for its turn when it wakes (SCHED_BATCH, sched(7)), instead of taking the place of a running
+/// one: nobody waits for its answer.
 pub fn give_way() {
     super::scheduler::set(nix::libc::SCHED_BATCH, 0);
 }

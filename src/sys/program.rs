@@ -17,7 +17,6 @@ impl Program {
         Self(bytes)
     }
 
-    /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.0.split(|&byte| byte == 0).next().unwrap_or_default()

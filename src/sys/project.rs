@@ -1,7 +1,7 @@
-//! The top of the git project that a directory is in.
+//! Finds the top of a directory's git project.
 //!
-//! Invariant: the look never waits for a file server. No directory is looked at below a mount of a network file system
-//! or of one in user space, or behind a symbolic link.
+//! Invariant: this never waits for a file server. It examines no directory below a mount of a network file system or of
+//! one in user space, or behind a symbolic link.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use std::os::fd::AsFd;
 
-/// Ancestors that are looked at.
+/// The most examined ancestors.
 const DEPTH_MAX: usize = 64;
 
-/// The innermost directory at or above `dir` that has a `.git`. `None` if there is none, or if a look might wait.
+/// The innermost directory at or above `dir` with a `.git`. `None` if there is none, or if a look might wait.
 #[must_use]
 pub fn top(dir: &Path) -> Option<PathBuf> {
     if !dir.is_absolute() || may_wait(dir, &fs::read_to_string("/proc/self/mountinfo").ok()?) {
@@ -26,7 +26,7 @@ pub fn top(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().take(DEPTH_MAX).find(has_git).map(Path::to_owned)
 }
 
-/// Whether a file system on the way to this directory may take for ever. `mounts` is proc_pid_mountinfo(5).
+/// Returns true if a file system on the way to this directory may take forever. `mounts` is proc_pid_mountinfo(5).
 fn may_wait(dir: &Path, mounts: &str) -> bool {
     mounts.lines().any(|mount| {
         let mut fields = mount.split(' ');
@@ -43,7 +43,7 @@ fn unescape(place: &str) -> String {
         .fold(place.to_owned(), |place, (written, meant)| place.replace(written, meant))
 }
 
-/// Whether a file system of this type is elsewhere, or is a program.
+/// Returns true if a file system of this type is remote, or is a program.
 fn is_far(kind: &str) -> bool {
     const FAR: [&str; 14] = [
         "9p",

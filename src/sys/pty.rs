@@ -16,9 +16,7 @@ use rexec_sh::protocol::process::ProcessGroup;
 /// A window size in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Lines.
     pub rows: u16,
-    /// Characters in a line.
     pub cols: u16,
 }
 
@@ -35,7 +33,8 @@ pub struct Pty {
 /// times as fast.
 ///
 /// # Errors
-/// ENOSPC when the system has no more terminals; EMFILE or ENFILE when there are no more descriptors.
+///
+/// ENOSPC if the system has no more terminals; EMFILE or ENFILE if there are no more descriptors.
 pub fn open(size: Size) -> io::Result<Pty> {
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
     let master = nix::pty::posix_openpt(flags).map_err(super::io)?;
@@ -53,15 +52,16 @@ pub fn open(size: Size) -> io::Result<Pty> {
     Ok(Pty { master, slave })
 }
 
-/// Whether [`open`] failed because the system has no more terminals (ENOSPC).
+/// Returns true if [`open`] failed because the system has no more terminals (ENOSPC).
 #[must_use]
 pub fn is_none_left(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOSPC)
 }
 
-/// Sets the window size; a foreground group is told by SIGWINCH.
+/// Sets the window size; a foreground group gets SIGWINCH.
 ///
 /// # Errors
+///
 /// As ioctl_tty(2).
 pub fn resize(tty: &OwnedFd, size: Size) -> io::Result<()> {
     let size = libc::winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
@@ -95,7 +95,7 @@ pub fn set_foreground(slave: &OwnedFd, group: ProcessGroup) -> io::Result<()> {
     tcsetpgrp(slave, Pid::from_raw(group.number())).map_err(super::io)
 }
 
-/// Keys that a terminal has for its readers, bytes; whole lines only, where it reads lines (FIONREAD).
+/// Unread keys of a terminal, bytes; in line mode, only whole lines (FIONREAD).
 pub fn unread(slave: &OwnedFd) -> usize {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one int.
@@ -103,8 +103,8 @@ pub fn unread(slave: &OwnedFd) -> usize {
     if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
-/// Makes it fail to open the name of a terminal (TIOCSPTLCK): open(2) of `/dev/tty` or its path gives EIO. What has it open
-/// keeps it.
+/// Makes opening the terminal by name fail (TIOCSPTLCK): open(2) of `/dev/tty` or its path returns EIO. Open
+/// descriptors stay valid.
 pub fn lock(master: &OwnedFd) {
     let yes: libc::c_int = 1;
     // SAFETY: the kernel reads one int.
@@ -118,24 +118,24 @@ pub fn give_up(terminal: &impl AsRawFd) {
     unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCNOTTY) };
 }
 
-/// Drops what was typed and is not read yet.
+/// Drops unread keys.
 pub fn drop_unread(slave: &OwnedFd) {
     let _ = tcflush(slave, FlushArg::TCIFLUSH);
 }
 
-/// Whether a terminal does not show what is typed, but takes keys such as ^C for signals: as for a password.
+/// Returns true if a terminal does not show keys, but takes keys such as ^C for signals: as for a password.
 pub fn hides_keys(tty: &OwnedFd) -> bool {
     tcgetattr(tty).is_ok_and(|modes| {
         !modes.local_flags.contains(LocalFlags::ECHO) && modes.local_flags.contains(LocalFlags::ISIG)
     })
 }
 
-/// Whether a terminal shows what is typed (ECHO).
+/// Returns true if a terminal shows keys (ECHO).
 pub fn shows_keys(tty: &OwnedFd) -> bool {
     tcgetattr(tty).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ECHO))
 }
 
-/// Whether a terminal hands keys to its readers line by line (ICANON).
+/// Returns true if a terminal hands keys to its readers line by line (ICANON).
 pub fn reads_lines(slave: &OwnedFd) -> bool {
     tcgetattr(slave).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ICANON))
 }

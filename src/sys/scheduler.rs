@@ -2,7 +2,7 @@
 
 use nix::libc::{self, c_int};
 
-/// Reads the policy and the static priority of this process; 0 for one that cannot be read.
+/// The policy and the static priority of this process; 0 if they cannot be read.
 #[must_use]
 pub fn own() -> (c_int, c_int) {
     let mut priority: c_int = 0;
@@ -14,7 +14,7 @@ pub fn own() -> (c_int, c_int) {
     (c_int::try_from(policy).unwrap_or(0).max(0), priority)
 }
 
-/// Sets them, if the kernel permits. Makes one system call only.
+/// Sets both, if the kernel permits. Makes only one system call.
 pub fn set(policy: c_int, priority: c_int) {
     // SAFETY: the call reads a structure of one number.
     unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };

@@ -39,7 +39,6 @@ pub fn number(word: &str) -> Option<u8> {
     u8::try_from(signal as libc::c_int).ok()
 }
 
-/// The source of the host's signals.
 #[derive(Debug)]
 pub struct HostSignals {
     descriptor: SignalFd,
@@ -76,9 +75,10 @@ impl HostSignals {
         Self::take_all_but(&[])
     }
 
-    /// The same for a program that a person may stop with ^Z.
+    /// As [`HostSignals::take`], for a program that a person may stop with ^Z.
     ///
     /// # Errors
+    ///
     /// As [`HostSignals::take`].
     pub fn take_stoppable() -> io::Result<Self> {
         Self::take_all_but(&[libc::SIGTSTP])
@@ -97,16 +97,16 @@ impl HostSignals {
         Ok(Self { descriptor, survives_hangup: ignored.contains(&Signal::SIGHUP) })
     }
 
-    /// Whether SIGHUP was ignored from the start, so that the host lives on without its terminal.
+    /// Returns true if SIGHUP was ignored from the start, so that the host lives on without its terminal.
     #[must_use]
     pub fn survives_hangup(&self) -> bool {
         self.survives_hangup
     }
 
-    /// Waits for a signal, this long at most.
+    /// Waits for a signal, for at most `most`.
     pub fn wait(&mut self, most: Duration) -> Option<HostSignal> {
         let mut polled = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
-        // A pause below a millisecond is one all the same.
+        // A pause below a millisecond still waits.
         let most = if most.is_zero() { most } else { most.max(Duration::from_millis(1)) };
         let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut polled, timeout);

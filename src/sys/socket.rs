@@ -11,7 +11,7 @@ use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockTy
 
 use rexec_sh::protocol::process::Pid;
 
-/// The most descriptors that a request has: those of a RUN frame and two pipes.
+/// The most descriptors of a request: those of a RUN frame and two pipes.
 pub const DESCRIPTORS_MAX: usize = rexec_sh::protocol::wire::INHERITED_MAX + 5;
 /// The most descriptors that the kernel lets travel with one message (SCM_MAX_FD). Those without room would be closed in
 /// the receiving call, which may wait.
@@ -28,9 +28,11 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((near, far))
 }
 
-/// Sends bytes, with descriptors on the first byte, without waiting and without SIGPIPE. Returns how many bytes were sent.
+/// Sends bytes, with descriptors on the first byte, without waiting and without SIGPIPE. Returns the number of bytes
+/// sent.
 ///
 /// # Errors
+///
 /// As sendmsg(2).
 pub fn send(socket: &impl AsFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
     let rights = [ControlMessage::ScmRights(descriptors)];
@@ -49,14 +51,14 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     super::uninterrupted(|| nix::sys::socket::recv(fd, buffer, MsgFlags::MSG_DONTWAIT).map_err(super::io))
 }
 
-/// What came with one message.
+/// The result of receiving one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// The number of bytes; 0 at the end.
     pub bytes: usize,
-    /// Whether descriptors were lost, because this process has reached its limit on descriptors (MSG_CTRUNC).
+    /// True if descriptors were lost, because this process has reached its limit on descriptors (MSG_CTRUNC).
     pub lost_descriptors: bool,
-    /// The process that sent the bytes, where [`tell_senders`] asked for it. Only root can fake it.
+    /// The process that sent the bytes, if [`tell_senders`] was called. Only root can fake it.
     pub sender: Option<Pid>,
 }
 
@@ -76,10 +78,11 @@ const SENDER_WORDS: usize =
     // SAFETY: the call only computes a size.
     (unsafe { libc::CMSG_SPACE(size_of::<libc::ucred>() as u32) } as usize).div_ceil(size_of::<u64>());
 
-/// Receives bytes and the descriptors that come with them, which are closed on exec. Not by way of nix: when some
-/// descriptors did not fit, it loses those that came.
+/// Receives bytes and the descriptors that come with them, which are closed on exec. This does not use nix, which loses
+/// all descriptors if some did not fit.
 ///
 /// # Errors
+///
 /// As recvmsg(2).
 pub fn receive_with_descriptors<T: From<OwnedFd>>(
     socket: &impl AsFd,
@@ -119,25 +122,25 @@ pub fn receive_with_descriptors<T: From<OwnedFd>>(
     }
 }
 
-/// What the next message has.
+/// The next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peeked {
     /// The number of bytes that can be received without descriptors, or up to the end of the message that has them; 0 at
     /// the end.
     pub bytes: usize,
-    /// Whether descriptors come with them.
+    /// True if descriptors come with them.
     pub has_descriptors: bool,
-    /// The process that sent them.
     pub sender: Option<Pid>,
 }
 
-/// Looks at what there is to receive from a socket that tells its senders, and takes nothing. The look ends behind a
-/// message that has descriptors.
+/// Peeks at the next bytes of a socket that names its senders, and takes nothing. The look ends after a message with
+/// descriptors.
 ///
 /// # Errors
+///
 /// As recvmsg(2).
 pub fn peek(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<Peeked> {
-    // Room for the sender alone: for descriptors there is none, so the kernel says that they are there and keeps them.
+    // There is room for the sender alone, so the kernel reports descriptors and keeps them.
     let mut control = [0_u64; SENDER_WORDS];
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: a msghdr of zeros is valid and empty. Everything it points to outlives the call, and the kernel writes
@@ -158,9 +161,10 @@ pub fn peek(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<Peeked> {
     }
 }
 
-/// The process in a control message, if that tells one.
+/// The process in a control message, if that names one.
 ///
 /// # Safety
+///
 /// The kernel has written the whole message.
 unsafe fn sender_in(header: &libc::cmsghdr) -> Option<Pid> {
     let is_sender = (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS);
@@ -168,27 +172,27 @@ unsafe fn sender_in(header: &libc::cmsghdr) -> Option<Pid> {
     is_sender.then(|| Pid::new(unsafe { libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned() }.pid))
 }
 
-/// Has urgent bytes (MSG_OOB) come in their place among the others, with what was sent with them. Else the kernel takes
-/// them away in the call that comes to them.
+/// Makes urgent bytes (MSG_OOB) arrive in their place among the others, with their descriptors. Otherwise the kernel
+/// drops them in the call that reaches them.
 pub fn keep_urgent_in_line(socket: &impl AsFd) {
-    // A kernel that knows no urgent bytes of Unix sockets may refuse it.
+    // A kernel without urgent bytes for Unix sockets may refuse it.
     let _ = nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::OobInline, &true);
 }
 
-/// Whether a connection that is about to be closed has nothing unread. Nothing more comes.
+/// Returns true if a connection that is about to be closed has nothing unread. Nothing more comes.
 #[must_use]
 pub fn is_drained(socket: &impl AsFd) -> bool {
     nix::sys::socket::shutdown(socket.as_fd().as_raw_fd(), nix::sys::socket::Shutdown::Read).is_ok()
         && unread(socket) == Some(0)
 }
 
-/// Returns true if the other side has said something that was not received yet.
+/// Returns true if the other side has sent bytes that were not received yet.
 #[must_use]
 pub fn has_unread(socket: &impl AsFd) -> bool {
     unread(socket).is_some_and(|bytes| bytes > 0)
 }
 
-/// What there is to receive, bytes (FIONREAD).
+/// The bytes that can be received (FIONREAD).
 fn unread(socket: &impl AsFd) -> Option<libc::c_int> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one number.
@@ -205,7 +209,7 @@ pub fn shut_writing(socket: &impl AsFd) -> io::Result<()> {
     nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Write).map_err(super::io)
 }
 
-/// Whether the other side is closed (POLLHUP), and not only shut down for writing (POLLRDHUP); poll(2).
+/// Returns true if the other side is closed (POLLHUP), and not only shut down for writing (POLLRDHUP); poll(2).
 #[must_use]
 pub fn is_hung_up(socket: &impl AsFd) -> bool {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -224,8 +228,8 @@ pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
     Ok(credentials.map_err(super::io)?.uid())
 }
 
-/// Whether a process listens at a path that `lives`. It sees a connection that closes without a word. One that has ended
-/// listens to nobody, although another process may have its socket still.
+/// Returns true if a process that `lives` listens at a path. It sees a connection that closes silently. An ended one
+/// does not count, although another process may still have its socket.
 #[must_use]
 pub fn has_listener(path: &Path, lives: impl Fn(Pid) -> bool) -> bool {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -238,9 +242,10 @@ pub fn has_listener(path: &Path, lives: impl Fn(Pid) -> bool) -> bool {
     connect().unwrap_or_else(|error: nix::errno::Errno| error == nix::errno::Errno::EAGAIN)
 }
 
-/// The process that connected; 0 when it is in a pid namespace that cannot be seen from here.
+/// The process that connected; 0 if it is in a pid namespace that cannot be seen from here.
 ///
 /// # Errors
+///
 /// As getsockopt(2).
 pub fn peer_pid(socket: &impl AsFd) -> io::Result<Pid> {
     let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials);
@@ -256,10 +261,11 @@ pub fn tell_senders(socket: &impl AsFd) -> io::Result<()> {
     nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::PassCred, &true).map_err(super::io)
 }
 
-/// Listens at a path, replacing a socket that is there. The socket file has mode 0600 from the start. It is bound beside
+/// Listens at a path, replacing an existing socket. The socket file has mode 0600 from the start. It is bound beside
 /// the path and renamed once it listens, so that a process that finds it can connect.
 ///
 /// # Errors
+///
 /// As bind(2), listen(2) and rename(2).
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
     let mut beside = path.as_os_str().to_owned();
@@ -275,7 +281,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Removes a socket. Returns whether the name is free.
+/// Removes a socket. Returns true if the name is free.
 fn remove_socket(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {

@@ -12,24 +12,24 @@ use nix::libc;
 
 use super::process;
 
-/// What was taken.
+/// The result of taking the file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TakenSpool {
     /// There is no such file.
     Nothing,
     /// A process writes to it. It can be taken later.
     Busy,
-    /// Something else than a file of this user's is in its place.
+    /// Something other than a file of this user is in its place.
     Unfit,
-    /// Its beginning, and whether it has more.
+    /// Its beginning; `true` if it has more.
     Lines(Vec<u8>, bool),
 }
 
-/// Takes the file at this path: at most `most` bytes of it are read, and it is removed. Nothing is waited for, and no symbolic
-/// link is followed.
+/// Takes the file at this path: at most `most` bytes of it are read, and it is removed. It waits for nothing, and
+/// follows no symbolic link.
 pub fn take(path: &Path, most: u64) -> TakenSpool {
     let taken = renamed(path);
-    // One that was busy before comes first.
+    // An earlier file that was busy comes first.
     if fs::symlink_metadata(&taken).is_err() && fs::rename(path, &taken).is_err() {
         return TakenSpool::Nothing;
     }
@@ -44,7 +44,7 @@ pub fn take(path: &Path, most: u64) -> TakenSpool {
             let mut bytes = Vec::new();
             let _ = Read::take(&*file, most).read_to_end(&mut bytes);
             let is_more = file.metadata().is_ok_and(|data| data.len() > most);
-            // It has no name any more when the lock goes.
+            // It has no name any more when the lock is released.
             let _ = fs::remove_file(&taken);
             return TakenSpool::Lines(bytes, is_more);
         }
@@ -53,7 +53,7 @@ pub fn take(path: &Path, most: u64) -> TakenSpool {
     result
 }
 
-/// Whether there is something to take.
+/// Returns true if there is a file to take.
 #[must_use]
 pub fn is_there(path: &Path) -> bool {
     [path, &renamed(path)].iter().any(|path| fs::symlink_metadata(path).is_ok())

@@ -1,4 +1,4 @@
-//! What lies in a command's standard input, without a byte of it being read.
+//! Inspects a command's standard input without reading a byte of it.
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,14 +11,13 @@ use rexec_sh::protocol::process::Pid;
 
 use super::kill::Pidfd;
 
-/// What a descriptor has for its reader.
+/// The unread data of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
-    /// Bytes.
     Something,
     /// No bytes. Another process may still write some.
     NothingYet,
-    /// No bytes, or a device, of which nobody knows that.
+    /// No bytes; also for a device, where this is unknown.
     Nothing,
 }
 
@@ -26,9 +25,9 @@ pub enum Unread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PipeNumber((u32, u32), u64);
 
-/// What there is to read: of a regular file what lies behind its offset, of a socket what FIONREAD counts. A pipe is polled,
-/// because FIONREAD would wait for a writer that the kernel keeps within write(2). A server of files is not asked
-/// (AT_STATX_DONT_SYNC), as it may not answer.
+/// The unread data: of a regular file the bytes after its offset, of a socket the count of FIONREAD. A pipe is polled,
+/// because FIONREAD would wait for a writer inside write(2). A server of files is not asked (AT_STATX_DONT_SYNC), as it
+/// may not answer.
 #[must_use]
 pub fn unread(fd: &OwnedFd) -> Unread {
     let Some(seen) = look(fd) else { return Unread::Nothing };
@@ -53,21 +52,22 @@ pub fn unread(fd: &OwnedFd) -> Unread {
     }
 }
 
-/// Which pipe or socket a descriptor is. `None` for anything else.
+/// The pipe or socket of a descriptor. `None` for anything else.
 pub(crate) fn pipe_number(fd: &OwnedFd) -> Option<PipeNumber> {
     let seen = look(fd)?;
     let is_pipe = matches!(u32::from(seen.stx_mode) & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK);
     is_pipe.then_some(PipeNumber((seen.stx_dev_major, seen.stx_dev_minor), seen.stx_ino))
 }
 
-/// The pipe or socket that is the standard input of a process, and whether a read there would not wait, because there are
-/// bytes or no writers any more. `None` where it is neither, and where the process may not be looked at.
+/// The pipe or socket that is the standard input of a process, and `true` if a read there would not wait, because it
+/// has bytes or no writers. `None` if it is neither, or if the process may not be examined.
 pub(crate) fn pipe_of(pid: Pid) -> Option<(PipeNumber, bool)> {
     let open = |path: &str, flags| OpenOptions::new().read(true).custom_flags(flags).open(path).ok().map(OwnedFd::from);
     // This opens nothing, and no server of files learns of it.
     let place = open(&format!("/proc/{pid}/fd/0"), libc::O_PATH)?;
     let number = pipe_number(&place)?;
-    // Opening it once more waits for who writes into it at this moment, so it is the way where the other one is barred.
+    // Opening it once more waits for a process that writes into it at this moment, so it is the way only if the other
+    // one is barred.
     let again = || open(&format!("/proc/self/fd/{}", place.as_raw_fd()), libc::O_NONBLOCK);
     let pipe = Pidfd::open(pid).and_then(|process| process.descriptor(0)).or_else(again)?;
     let mut waited = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
@@ -75,7 +75,7 @@ pub(crate) fn pipe_of(pid: Pid) -> Option<(PipeNumber, bool)> {
     (pipe_number(&pipe) == Some(number)).then_some((number, is_ready))
 }
 
-/// What is known of a file without a question to its server.
+/// The facts about a file without a question to its server.
 fn look(fd: &OwnedFd) -> Option<libc::statx> {
     // SAFETY: every field is a number, for which zero is a value.
     let mut seen: libc::statx = unsafe { std::mem::zeroed() };

@@ -2,7 +2,6 @@
 
 use std::str::FromStr;
 
-/// A parsed line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StatLine<'a> {
     /// The program's name. It may contain any byte except NUL.
@@ -23,7 +22,7 @@ impl<'a> StatLine<'a> {
         self.rest.first().copied()
     }
 
-    /// The number in a field, from the fourth on; `None` when it does not fit the type.
+    /// The number in a field, from the fourth on; `None` if it does not fit the type.
     pub(super) fn field<N: FromStr>(&self, place: usize) -> Option<N> {
         let field = self.rest.split(|&byte| byte == b' ').nth(place.checked_sub(3)?)?;
         std::str::from_utf8(field).ok()?.parse().ok()

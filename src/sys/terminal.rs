@@ -18,22 +18,22 @@ use super::pty::{self, Size};
 use super::writer::Writer;
 use rexec_sh::protocol::process::Pid;
 
-/// The capacity of a pipe on standard output, bytes: what any user may have (pipe-max-size). With a quarter of that, the
+/// The capacity of a pipe on standard output, bytes: the most for any user (pipe-max-size). With a quarter of that, the
 /// server takes a tenth more processor time for much output.
 const OUTPUT_PIPE_BYTES: i32 = 1 << 20;
 
 /// The major number of `/dev/null`, `/dev/full` and their like (null(4)).
 const MEMORY_DEVICES: u32 = 1;
 
-/// How a descriptor can be written without waiting.
+/// The way to write a descriptor without waiting.
 #[derive(Debug)]
 pub enum Output {
     /// A terminal or pipe, opened a second time with O_NONBLOCK. It can be polled.
     Pollable(File),
     /// A socket, written with MSG_DONTWAIT. It can be polled.
     Socket(OwnedFd),
-    /// What may make a write wait: a file, whose disk or server may stand still, or a terminal or pipe of another user, which
-    /// cannot be opened again. A helper process writes to it.
+    /// A descriptor whose writes may wait: a file, whose disk or server may stand still, or a terminal or pipe of
+    /// another user, which cannot be opened again. A helper process writes to it.
     Writer(Writer),
     /// A device of the kernel's own, such as `/dev/null`. A write to it never waits, and it cannot be polled.
     Plain(OwnedFd),
@@ -43,7 +43,8 @@ impl Output {
     /// The standard output of this process.
     ///
     /// # Errors
-    /// EMFILE or ENFILE; as fork(2) where a [`Writer`] is needed.
+    ///
+    /// EMFILE or ENFILE; as fork(2) if a [`Writer`] is needed.
     pub fn standard() -> io::Result<Self> {
         let inherited = io::stdout().as_fd().try_clone_to_owned()?;
         let data = File::from(inherited.try_clone()?).metadata()?;
@@ -62,8 +63,7 @@ impl Output {
         })
     }
 
-    /// Gives it more room than the usual 64 KiB, if it is a pipe, so that its reader and this process wake each other up
-    /// less often.
+    /// Makes a pipe larger than the usual 64 KiB, so that its reader and this process wake each other less often.
     pub fn widen(&self) {
         if let Self::Pollable(file) = self {
             super::widen(file, OUTPUT_PIPE_BYTES);
@@ -83,7 +83,6 @@ impl Output {
         }
     }
 
-    /// Whether it is a terminal.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         match self {
@@ -93,7 +92,6 @@ impl Output {
         }
     }
 
-    /// The window size, if it is a terminal.
     #[must_use]
     pub fn size(&self) -> Option<Size> {
         match self {
@@ -112,14 +110,14 @@ impl Output {
         }
     }
 
-    /// Waits until everything is written, for `most` at the longest.
+    /// Waits until everything is written, for at most `most`.
     pub fn end(self, most: Duration) {
         if let Self::Writer(writer) = self {
             writer.end(most);
         }
     }
 
-    /// Whether poll(2) tells when there is room.
+    /// Returns true if poll(2) reports when there is room.
     #[must_use]
     pub fn is_pollable(&self) -> bool {
         !matches!(self, Self::Plain(_))
@@ -146,10 +144,11 @@ impl AsRawFd for Output {
     }
 }
 
-/// Has this process keep no file as its standard input or error: each process that it makes closes its copies, and
-/// that may wait for the file's server. Nothing is read from such an input, and a helper, if one is needed, writes the errors.
+/// Replaces a file that is this process's standard input or error: each child closes its copies, and that may wait for
+/// the file's server. Nothing is read from such an input, and a helper, if one is needed, writes the errors.
 ///
 /// # Errors
+///
 /// EMFILE or ENFILE; as fork(2).
 pub fn let_go_of_files() -> io::Result<Option<Writer>> {
     let is_file =
@@ -163,7 +162,7 @@ pub fn let_go_of_files() -> io::Result<Option<Writer>> {
     is_file(errors.as_fd()).then(start).transpose()
 }
 
-/// What the host switches off in the terminal that it has for itself. Ctrl-S still stops the output.
+/// The modes that the host switches off in its own terminal. Ctrl-S still stops the output.
 const TAKEN: LocalFlags = LocalFlags::ICANON.union(LocalFlags::ECHO).union(LocalFlags::ISIG).union(LocalFlags::IEXTEN);
 
 /// The terminal and its modes before the host changed them. The panic hook needs them, too.
@@ -175,21 +174,21 @@ pub struct Keys {
     file: File,
     /// The terminal's modes while this lives.
     modes: Termios,
-    /// Those that it has now.
+    /// The present modes.
     now: Termios,
 }
 
 impl Keys {
     /// Takes over standard input. `None` unless it is a terminal with this process in the foreground. With `wants_all`,
-    /// keys such as ^C and ^Z are keys like any other; otherwise they send signals.
+    /// keys such as ^C and ^Z are ordinary keys; otherwise they send signals.
     #[must_use]
     pub fn take(wants_all: bool) -> Option<Self> {
         let taken = if wants_all { TAKEN } else { LocalFlags::ICANON | LocalFlags::ECHO };
         Self::take_with(|modes| modes.local_flags.remove(taken))
     }
 
-    /// Takes over standard input for a program that is reached through this one: every key arrives as it is, and every
-    /// byte of output reaches the terminal as it is.
+    /// Takes over standard input for a program that is reached through this one: every key arrives unchanged, and every
+    /// byte of output reaches the terminal unchanged.
     #[must_use]
     pub fn take_raw() -> Option<Self> {
         Self::take_with(cfmakeraw)
@@ -206,7 +205,7 @@ impl Keys {
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
             .open("/proc/self/fd/0")
             .ok()?;
-        // No program is started with a terminal like this, so a host that was killed has left it.
+        // No program is started with a terminal like this, so a killed host has left it.
         if (before.local_flags & TAKEN).is_empty() {
             make_cooked(&mut before);
         }
@@ -217,7 +216,7 @@ impl Keys {
         Some(Self { file: keys, now: modes.clone(), modes })
     }
 
-    /// Has every key arrive, and every byte of output reach the terminal, as it is, or no longer.
+    /// Makes every key arrive, and every byte of output reach the terminal, unchanged; or ends that.
     pub fn pass_everything(&mut self, passes: bool) {
         self.now = self.modes.clone();
         if passes {
@@ -226,7 +225,7 @@ impl Keys {
         let _ = tcsetattr(&self.file, SetArg::TCSANOW, &self.now);
     }
 
-    /// Takes the terminal over again after this process was stopped: its shell has given the terminal other modes. Does
+    /// Takes the terminal over again after a stop of this process: its shell has given the terminal other modes. Does
     /// nothing in the background, where the terminal is the shell's.
     pub fn retake(&self) {
         let is_foreground = nix::unistd::tcgetpgrp(&self.file).is_ok_and(|group| group == nix::unistd::getpgrp());
@@ -235,7 +234,7 @@ impl Keys {
         }
     }
 
-    /// Reads everything that was typed. Returns false when the terminal is gone.
+    /// Reads all typed keys. Returns false if the terminal is gone.
     pub fn read_all(&mut self, mut each: impl FnMut(&[u8])) -> bool {
         let mut buffer = [0; 256];
         loop {
@@ -266,15 +265,15 @@ impl Drop for Keys {
     }
 }
 
-/// Has the terminal read lines, and translate what is written to it, as every shell expects it.
+/// Makes the terminal read lines, and translate output, as every shell expects.
 fn make_cooked(modes: &mut Termios) {
     modes.local_flags.insert(TAKEN);
     modes.input_flags.insert(InputFlags::ICRNL | InputFlags::IXON | InputFlags::BRKINT);
     modes.output_flags.insert(OutputFlags::OPOST | OutputFlags::ONLCR);
 }
 
-/// Ends the raw mode of a host that was killed, unless another program has already given the terminal modes of its own.
-/// Works in the background of a terminal, too.
+/// Ends the raw mode of a killed host, unless another program has already set modes of its own. Works in the background
+/// of a terminal, too.
 pub(super) fn restore_raw(terminal: &File) {
     let Ok(mut modes) = tcgetattr(terminal) else { return };
     if (modes.local_flags & TAKEN).is_empty() && !modes.output_flags.contains(OutputFlags::OPOST) {
@@ -292,17 +291,17 @@ fn restore() {
     }
 }
 
-/// What undoes the host's drawing when it panics, and where to write it.
+/// The bytes that undo the host's drawing in a panic, and the file for them.
 static UNDO: Mutex<Option<(File, Vec<u8>)>> = Mutex::new(None);
 
-/// Has these bytes written to the terminal if the host panics, as far as it takes them without waiting.
+/// Registers bytes for the terminal if the host panics. The write does not wait, so some may be lost.
 pub fn write_on_panic(output: &Output, bytes: Vec<u8>) {
     if let (Output::Pollable(file), Ok(mut undo)) = (output, UNDO.lock()) {
         *undo = file.try_clone().ok().map(|file| (file, bytes));
     }
 }
 
-/// The host panics: undoes its drawing and restores the terminal's modes.
+/// Undoes the host's drawing and restores the terminal's modes in a panic.
 pub fn restore_in_panic() {
     if let Ok(mut undo) = UNDO.try_lock()
         && let Some((terminal, bytes)) = undo.take()

@@ -1,8 +1,8 @@
-//! A helper process that gives the terminal back when its owner is killed while a program has the whole screen: the host, or
-//! `rexec attach`.
+//! A helper process that restores the terminal when its owner is killed while a program has the whole screen: the host,
+//! or `rexec attach`.
 //!
-//! Invariants: it writes nothing while its owner lives, and nothing once that has let it go; a terminal that takes
-//! nothing does not hold it up for longer than a bound.
+//! Invariants: it writes nothing while its owner lives, and nothing once that has let it go; a blocked terminal delays
+//! it for a bounded time only.
 
 use std::fs::File;
 use std::io;
@@ -24,10 +24,11 @@ pub struct TerminalKeeper {
 }
 
 impl TerminalKeeper {
-    /// Starts a helper that writes `undo` to this terminal when this process is gone. `None` for an output that only another
-    /// helper can write to.
+    /// Starts a helper that writes `undo` to this terminal when this process is gone. `None` for an output that only
+    /// another helper can write.
     ///
     /// # Errors
+    ///
     /// As socketpair(2), dup(2) and fork(2).
     pub fn start(output: &Output, undo: &[u8]) -> io::Result<Option<Self>> {
         let Output::Pollable(terminal) = output else { return Ok(None) };
@@ -38,20 +39,18 @@ impl TerminalKeeper {
         Ok(Some(Self { socket, pid }))
     }
 
-    /// The helper's process.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Lets the helper go: its owner has given the terminal back.
+    /// Ends the helper: its owner has given the terminal back.
     pub fn end(self) {
         // If this fails, the helper is gone.
         let _ = socket::send(&self.socket, b"x", &[]);
     }
 }
 
-/// The work of the helper.
 fn serve(owner: &OwnedFd, terminal: &File, undo: &[u8]) {
     let mut byte = [0];
     while let Err(error) = super::read(owner, &mut byte) {

@@ -20,31 +20,28 @@ use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 /// A process as /proc/PID/stat shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
-    /// The process.
     pub pid: Pid,
-    /// Its parent.
     pub parent: Pid,
-    /// Its process group.
     pub group: ProcessGroup,
     /// The leader of its session.
     pub session: Pid,
-    /// Whether it has ended but is not reaped.
+    /// True if it has ended but is not reaped.
     pub is_zombie: bool,
-    /// Whether it is stopped.
+    /// True if it is stopped.
     pub is_stopped: bool,
-    /// Whether it runs on a processor, or waits for one.
+    /// True if it runs on a processor, or waits for one.
     pub is_running: bool,
-    /// Whether it sleeps in the kernel and no signal wakes it, as one that waits for a device or for its vfork(2).
+    /// True if it sleeps in the kernel and no signal wakes it, for example waiting for a device or for its vfork(2).
     pub is_uninterruptible: bool,
     /// The signal that stopped it. `None` before Linux 5.17, and once its parent has waited for the stop.
     pub stop_signal: Option<Signal>,
-    /// Its start, in clock ticks since boot; 0 if it may not be looked at now. Number and start together identify a process for good.
+    /// Its start, in clock ticks since boot; 0 if it must not be read now. Number and start together identify a process
+    /// for good.
     pub start: u64,
-    /// Its program's name.
     pub program: Program,
 }
 
-/// Reads one process; `None` when it is gone. One that may not be looked at now has no start.
+/// Reads one process; `None` if it is gone. One whose `stat` must not be read now has no start.
 #[must_use]
 pub fn process(pid: Pid) -> Option<Process> {
     let line = match looker::file(&format!("{pid}/stat")) {
@@ -68,7 +65,7 @@ pub fn process(pid: Pid) -> Option<Process> {
     })
 }
 
-/// Reads of a process what anybody may see of it at any time.
+/// Reads the parts of a process that anybody may see at any time.
 fn from_status(pid: Pid) -> Option<Process> {
     let status = proc_file::read(&format!("/proc/{pid}/status")).ok()?;
     let value = |name: &[u8]| {
@@ -92,7 +89,7 @@ fn from_status(pid: Pid) -> Option<Process> {
     })
 }
 
-/// Waits until a process has ended, for `time` at the longest. Returns whether it has.
+/// Waits for the end of a process, for at most `time`. Returns true if it has ended.
 pub(crate) fn ends_within(pid: Pid, time: Duration) -> bool {
     process::comes_true_within(time, || process(pid).is_none_or(|process| process.is_zombie))
 }
@@ -112,7 +109,7 @@ pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     children
 }
 
-/// Whether the first child that a process made has ended and is not reaped. Not seen without
+/// Returns true if the first child that a process made has ended and is not reaped. Not seen without
 /// `CONFIG_PROC_CHILDREN`.
 pub fn has_first_child_ended(pid: Pid) -> bool {
     let list = first_bytes(Path::new(&format!("/proc/{pid}/task/{pid}/children")));
@@ -120,8 +117,8 @@ pub fn has_first_child_ended(pid: Pid) -> bool {
     first.and_then(process).is_some_and(|child| child.is_zombie)
 }
 
-/// Whether one of the processes below a process, nearest first, has such a name. What may wait is not read (see
-/// [`looker`]), and no more files than this. Without `CONFIG_PROC_CHILDREN` none is found.
+/// Returns true if one of the processes below a process, nearest first, has a wanted name. It reads no file that may wait
+/// (see [`looker`]), and at most `reads_max` files. Without `CONFIG_PROC_CHILDREN` none is found.
 pub fn has_below(root: Pid, reads_max: usize, is_wanted: impl Fn(&[u8]) -> bool) -> bool {
     let (mut above, mut reads) = (VecDeque::from([root]), 0..reads_max);
     while let Some(pid) = above.pop_front() {

@@ -1,4 +1,4 @@
-//! What processes use: processor time, memory and listening ports, read from /proc.
+//! The resources of processes: processor time, memory and listening ports, read from /proc.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,27 +11,27 @@ use super::looker::{self, Look};
 use super::stat::StatLine;
 use rexec_sh::protocol::process::Pid;
 
-/// Descriptors of a process that are looked at for listening sockets.
+/// Descriptors of a process that are searched for listening sockets.
 const DESCRIPTORS_MAX: usize = 4_096;
 
 /// Links that are read together.
 const LINKS_AT_ONCE: usize = 256;
 
-/// More calls than a program makes that does anything else than reading.
+/// More calls than any program makes that does more than reading.
 const MANY_CALLS: u64 = 10_000;
 
-/// What a process uses.
+/// The resources of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessUsage {
     /// Processor time of the process itself.
     pub own_time: Duration,
-    /// Processor time of the children that it has waited for, and of theirs.
+    /// Processor time of the reaped children, and of theirs.
     pub children_time: Duration,
     /// Resident memory, bytes. Pages that processes share count for each of them.
     pub resident: u64,
 }
 
-/// Reads what one process uses; `None` when it is gone.
+/// Reads the resources of one process; `None` if it is gone.
 #[must_use]
 pub fn of(pid: Pid) -> Option<ProcessUsage> {
     let line = looker::file(&format!("{pid}/stat")).ok()?;
@@ -44,7 +44,7 @@ pub fn of(pid: Pid) -> Option<ProcessUsage> {
     })
 }
 
-/// The time since boot in the clock ticks that processes' starts are given in.
+/// The time since boot in clock ticks, the unit of processes' starts.
 #[must_use]
 pub fn ticks_since_boot() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -56,30 +56,30 @@ pub fn ticks_since_boot() -> u64 {
     seconds * each + nanoseconds * each / 1_000_000_000
 }
 
-/// How long ago a process started, by its start in clock ticks since boot.
+/// The age of a process, from its start in clock ticks since boot.
 #[must_use]
 pub fn age(start: u64) -> Duration {
     time(ticks_since_boot().saturating_sub(start))
 }
 
-/// What a process has read.
+/// The reads of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reads {
     /// Calls of read(2) and its like.
     calls: u64,
-    /// What they gave, bytes.
+    /// The bytes that they returned.
     bytes: u64,
 }
 
 impl Reads {
-    /// Returns true if the process has called over and over again since then, and got nothing.
+    /// Returns true if the process has called again and again since then, and got nothing.
     #[must_use]
     pub fn are_empty_since(self, before: Self) -> bool {
         self.calls.saturating_sub(before.calls) > MANY_CALLS && self.bytes == before.bytes
     }
 }
 
-/// What a process has read so far; `None` when it is gone or another user's, or when the kernel does not count.
+/// The reads of a process so far; `None` if it is gone or another user's, or if the kernel does not count.
 #[must_use]
 pub fn reads(pid: Pid) -> Option<Reads> {
     let text = looker::file(&format!("{pid}/io")).ok()?;
@@ -106,7 +106,7 @@ fn setting(name: libc::c_int) -> u64 {
 pub struct Listening {
     /// By namespace: the port of each listening socket, by the socket's inode.
     known: BTreeMap<Vec<u8>, BTreeMap<u64, u16>>,
-    /// Descriptors that may still be looked at.
+    /// Descriptors that may still be examined.
     budget: usize,
 }
 
@@ -117,14 +117,13 @@ impl Default for Listening {
 }
 
 impl Listening {
-    /// Looks at this many descriptors of all processes together, so that the time is bounded.
+    /// Limits the descriptors examined in all processes together, so that the time is bounded.
     #[must_use]
     pub fn within(budget: usize) -> Self {
         Self { known: BTreeMap::new(), budget }
     }
 
-    /// The ports on which a process listens, smallest first. Empty for a process whose descriptors this user may not
-    /// read.
+    /// The ports on which a process listens, smallest first. Empty if this user may not read the process's descriptors.
     pub fn ports(&mut self, pid: Pid) -> Vec<u16> {
         let Ok(namespace) = looker::link(&format!("{pid}/ns/net")) else { return Vec::new() };
         let is_new = !self.known.contains_key(&namespace);

@@ -11,9 +11,10 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 pub struct Watch(Inotify);
 
 impl Watch {
-    /// Watches a directory for made and removed entries and for changes of their modes and links, and for its own removal.
+    /// Watches a directory for new and removed entries, for changes of their modes and links, and for its own removal.
     ///
     /// # Errors
+    ///
     /// EMFILE or ENOSPC, as inotify_init(2) and inotify_add_watch(2).
     pub fn on(directory: &Path) -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).map_err(super::io)?;
@@ -27,7 +28,7 @@ impl Watch {
         Ok(Self(inotify))
     }
 
-    /// Reads all events. Returns whether there was one.
+    /// Reads all events. Returns true if there was one.
     pub fn drain(&self) -> bool {
         let mut seen = false;
         while self.0.read_events().is_ok_and(|events| !events.is_empty()) {

@@ -1,12 +1,12 @@
-//! A helper process that writes to a descriptor for the host, where a write may block.
+//! A helper process that writes to a descriptor for the host, because a write may block.
 //!
-//! The terminal of another user (`sudo -u`, `su`) cannot be opened a second time, and a blocking write to a terminal may
-//! wait even if poll(2) reports room. A write to a file waits where its disk or its server stands still. The host writes to
-//! a socket instead, and the helper waits.
+//! The terminal of another user (`sudo -u`, `su`) cannot be opened a second time, and a blocking write to a terminal
+//! may wait even if poll(2) reports room. A write to a file waits while its disk or its server stands still. The host
+//! writes to a socket instead, and the helper waits.
 //!
-//! Invariants: bytes are written in the order in which the host sends them. The helper ends when the host has closed the
-//! socket and everything is written, when the descriptor fails, or when [`Writer::end`] has waited long enough. A full disk
-//! is no failure: it may have room again later.
+//! Invariants: bytes are written in the order in which the host sends them. The helper ends when the host has closed
+//! the socket and everything is written, when the descriptor fails, or when [`Writer::end`] has waited long enough. A
+//! full disk is no failure: it may have room again later.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -24,8 +24,8 @@ use rexec_sh::protocol::process::{Pid, Signal};
 #[derive(Debug)]
 pub struct Writer {
     socket: OwnedFd,
-    /// The terminal or pipe that the helper writes to. The helper alone has a file: whoever else had it would wait for its
-    /// server, too, when it closes it.
+    /// The terminal or pipe that the helper writes. Only the helper has a file: any other holder would wait for its
+    /// server when closing it.
     target: Option<OwnedFd>,
     pid: Pid,
     process: Option<Pidfd>,
@@ -43,10 +43,11 @@ impl Writer {
         Ok(Self { socket, target: Some(target), pid, process: Pidfd::open(pid) })
     }
 
-    /// Starts a helper for a standard descriptor that is a file. Then this process has not that file any more, but
-    /// `/dev/null` or, with `keeps_way`, the way to the helper.
+    /// Starts a helper for a standard descriptor that is a file. Then this process has `/dev/null` in place of that
+    /// file or, with `keeps_way`, the socket to the helper.
     ///
     /// # Errors
+    ///
     /// As [`Writer::start`] and dup2(2).
     pub fn take_place_of(number: RawFd, file: OwnedFd, keeps_way: bool) -> io::Result<Self> {
         let writer = Self { target: None, ..Self::start(file)? };
@@ -57,9 +58,10 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Sends bytes to the helper, without waiting. Returns how many were sent.
+    /// Sends bytes to the helper, without waiting. Returns the number of bytes sent.
     ///
     /// # Errors
+    ///
     /// `WouldBlock`, or EPIPE once the descriptor has failed.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         socket::send(&self.socket, bytes, &[])
@@ -71,13 +73,12 @@ impl Writer {
         self.target.as_ref()
     }
 
-    /// The helper's process.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Waits until the helper has written everything, for `most` at the longest, then kills it.
+    /// Waits until the helper has written everything, for at most `most`, then kills it.
     pub fn end(self, most: Duration) {
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Write);
         let end = Instant::now() + most;
@@ -109,7 +110,6 @@ impl AsRawFd for Writer {
     }
 }
 
-/// The work of the helper.
 #[expect(clippy::disallowed_methods, reason = "the helper is there to wait")]
 fn serve(from: &OwnedFd, to: &OwnedFd) {
     let mut buffer = [0; 32 << 10];

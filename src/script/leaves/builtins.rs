@@ -1,4 +1,4 @@
-//! What the shell's own commands change: variables, the directory, aliases.
+//! Changes by the shell's own commands: variables, the directory, aliases.
 
 use super::{LeafStreams, Walk};
 use crate::limits;
@@ -7,7 +7,7 @@ use crate::script::tree::RedirectKind;
 use crate::script::values::{Scope, has_hole};
 
 impl Walk<'_> {
-    /// Why a builtin makes unknown what runs, if it does.
+    /// The reason why a builtin makes later programs unknown, if it does.
     pub(super) fn hides(name: &str, words: &[Argument]) -> Option<OpaqueReason> {
         let has = |option: &[u8]| words[1..].iter().any(|word| word.text() == Some(option));
         match name {
@@ -25,7 +25,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Does what a builtin of this name does to what is known.
+    /// Applies the effect of a builtin to the known values.
     pub(super) fn builtin(&mut self, name: &str, words: &[Argument]) {
         match name {
             "cd" | "pushd" => self.change_directory(words),
@@ -96,7 +96,7 @@ impl Walk<'_> {
             let Some(ArgumentPiece::Text(text)) = word.pieces.first() else { continue };
             if let [b'-', letters @ ..] = &text[..] {
                 scope = if letters.contains(&b'x') { Scope::Exported } else { scope };
-                // A reference to another variable, or a value that is reckoned.
+                // A reference to another variable, or a computed value.
                 continue;
             }
             let Some(at) = text.iter().position(|byte| *byte == b'=') else {
@@ -117,7 +117,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Builtins that set the variables that they name.
+    /// Forgets the variables that a builtin sets by their names.
     fn forget_names(&mut self, builtin: &str, words: &[Argument]) {
         let is_plain_printf = builtin == "printf" && words.get(1).and_then(Argument::text) != Some(b"-v");
         if is_plain_printf {
@@ -167,14 +167,14 @@ impl Walk<'_> {
         }
     }
 
-    /// The text that standard input has, if the command has it from the text itself.
+    /// The text of standard input, if it is a part of the text itself.
     pub(super) fn given_input(streams: &LeafStreams) -> Option<&Argument> {
         let own = streams.redirects.iter().rev().find(|redirect| redirect.descriptor == Some(0))?;
         let is_text = matches!(own.kind, RedirectKind::HereDocument | RedirectKind::HereString);
         is_text.then_some(&own.target)
     }
 
-    /// Whether standard input comes from a pipe.
+    /// Returns true if standard input comes from a pipe.
     pub(super) fn reads_pipe(streams: &LeafStreams) -> bool {
         let own = streams.redirects.iter().rev().find(|redirect| redirect.descriptor == Some(0));
         match own {

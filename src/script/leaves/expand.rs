@@ -1,21 +1,20 @@
-//! Words into arguments: values are put in, words are split, and the code in them becomes leaves.
+//! Turns words into arguments: puts in values, splits words, and makes leaves of the code in them.
 
 use super::Walk;
 use crate::script::leaf::{Argument, ArgumentPiece, HOLE_BYTE, HoleKind, HoleReach, OutputOf, Via};
 use crate::script::tree::{Change, Clause, Code, Quoting, ShellWord, StageKind, WordPart};
 
-/// Whether a word may become several.
+/// Tells if a word may become several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Splitting {
     Words,
     Whole,
 }
 
-/// The arguments that a word becomes.
 #[derive(Debug, Default)]
 struct Expanded {
     done: Vec<Argument>,
-    /// The one that grows; none where nothing has begun it.
+    /// The growing argument; none if nothing has begun it.
     open: Option<Argument>,
 }
 
@@ -28,7 +27,7 @@ impl Expanded {
         self.done.extend(self.open.take());
     }
 
-    /// Literal text, in which the sign for holes of code is a hole again.
+    /// Adds literal text; the sign for holes of code is a hole again.
     fn text(&mut self, bytes: &[u8]) {
         let open = self.open();
         for (at, run) in bytes.split(|byte| *byte == HOLE_BYTE).enumerate() {
@@ -41,7 +40,7 @@ impl Expanded {
         }
     }
 
-    /// A value that is split at its blanks.
+    /// Adds a value split at its blanks.
     fn split(&mut self, value: &[u8]) {
         let is_blank = |byte: &u8| b" \t\n".contains(byte);
         for (at, run) in value.split(is_blank).enumerate() {
@@ -70,12 +69,11 @@ fn reach_of(quoting: Quoting, splitting: Splitting) -> HoleReach {
 }
 
 impl Walk<'_> {
-    /// The arguments that a word becomes.
     pub(super) fn expand(&mut self, word: &ShellWord) -> Vec<Argument> {
         self.expanded(word, Splitting::Words)
     }
 
-    /// A word that stays one: a value, or the target of a redirection.
+    /// The one argument of a word that is not split: a value, or the target of a redirection.
     pub(super) fn whole(&mut self, word: &ShellWord) -> Argument {
         self.expanded(word, Splitting::Whole).into_iter().next().unwrap_or_default()
     }
@@ -116,7 +114,7 @@ impl Walk<'_> {
         made.into_arguments().into_iter().map(Argument::joined).collect()
     }
 
-    /// What runs for the parts of `${x…}` behind the name.
+    /// Walks the code in the parts of `${x…}` after the name.
     fn inner(&mut self, parts: &[WordPart]) {
         if !parts.is_empty() {
             self.expanded(&ShellWord { parts: parts.to_vec() }, Splitting::Whole);
@@ -134,7 +132,7 @@ impl Walk<'_> {
         {
             return put_arguments(&arguments, name, reach, made);
         }
-        // Of a list, each element is a word, also in quotes.
+        // Each element of a list is a word, even in quotes.
         let reach = if name.ends_with(b"@") || name.ends_with(b"@]") { HoleReach::Words } else { reach };
         let argument = match name {
             [digit @ b'1'..=b'9'] => {
@@ -170,7 +168,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Arithmetic: its substitutions run, and its assignments set variables.
+    /// Walks arithmetic: its substitutions run, and its assignments set variables.
     pub(super) fn arithmetic(&mut self, parts: &[WordPart]) {
         self.inner(parts);
         let mut text = Vec::new();
@@ -183,7 +181,7 @@ impl Walk<'_> {
         self.forget_arithmetic(&text);
     }
 
-    /// Forgets the names in an arithmetic text that may set them.
+    /// Forgets the variables that an arithmetic text may set.
     pub(super) fn forget_arithmetic(&mut self, text: &[u8]) {
         if !text.iter().any(|byte| b"=+-".contains(byte)) {
             return;
@@ -196,7 +194,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What kind of text the code of a substitution prints.
+    /// The kind of text that the code of a substitution prints.
     fn output_of(&self, code: &Code) -> OutputOf {
         let [item] = &code.list[..] else { return OutputOf::Other };
         let [pipeline] = &item.pipelines[..] else { return OutputOf::Other };
@@ -215,7 +213,7 @@ impl Walk<'_> {
     }
 }
 
-/// Puts the arguments of the text where it names them all: `"$*"` is one word, `"$@"` one for each.
+/// Puts in all arguments of the text: `"$*"` is one word, `"$@"` one for each.
 fn put_arguments(arguments: &[Argument], name: &[u8], reach: HoleReach, made: &mut Expanded) {
     for (at, argument) in arguments.iter().enumerate() {
         match (at, name) {
@@ -235,7 +233,7 @@ fn put_arguments(arguments: &[Argument], name: &[u8], reach: HoleReach, made: &m
     }
 }
 
-/// Whether a part of a word is a list of words.
+/// Returns true if a part of a word is a list of words.
 fn is_list(part: &WordPart) -> bool {
     match part {
         WordPart::Variable { name, inner, .. } => {
@@ -245,7 +243,7 @@ fn is_list(part: &WordPart) -> bool {
     }
 }
 
-/// Whether a word is `$0` or `${BASH_SOURCE[0]}`.
+/// Returns true if a word is `$0` or `${BASH_SOURCE[0]}`.
 fn is_own_name(word: &ShellWord) -> bool {
     matches!(&word.parts[..], [WordPart::Variable { name, .. }] if matches!(&name[..], b"0" | b"BASH_SOURCE"))
 }

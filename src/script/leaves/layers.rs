@@ -8,7 +8,7 @@ use crate::script::leaf::{
 use crate::script::programs::{self, ShellReads, WrapperRuns};
 use crate::script::tree::{Problem, RedirectKind};
 
-/// Whose variables code sees.
+/// The variables that code sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sees {
     /// A child sees what is exported.
@@ -30,10 +30,10 @@ const CODE_OPTIONS: [(&str, u8, &[u8]); 9] = [
     ("xterm", b'e', b"-e"),
 ];
 
-/// The options of `find` and `fd` behind which a program stands.
+/// The options of `find` and `fd` that a program follows.
 const EXECUTING: [&[u8]; 8] = [b"-exec", b"-execdir", b"-ok", b"-okdir", b"-x", b"--exec", b"-X", b"--exec-batch"];
 
-/// Interpreters of other languages, and the letters of the options that have code.
+/// Interpreters of other languages, and the letters of their options with code.
 const INTERPRETERS: [(&str, &str); 15] = [
     ("python", "c"),
     ("pypy", "c"),
@@ -53,7 +53,7 @@ const INTERPRETERS: [(&str, &str); 15] = [
 ];
 
 impl Walk<'_> {
-    /// A program with its arguments, and all that it runs.
+    /// Adds the leaves of a program with its arguments, and of its children.
     pub(super) fn program(&mut self, words: Vec<Argument>, streams: &LeafStreams) {
         let Some(first) = words.first() else { return };
         let Some(path) = first.text().map(<[u8]>::to_vec) else {
@@ -89,7 +89,7 @@ impl Walk<'_> {
         }
     }
 
-    /// How well the program itself is known.
+    /// The degree to which the program itself is known.
     fn state(&self, name: &str, words: &[Argument], streams: &LeafStreams) -> LeafState {
         if let Some(reason) = Self::hides(name, words) {
             return LeafState::Opaque(reason);
@@ -115,7 +115,7 @@ impl Walk<'_> {
         });
     }
 
-    /// A shell: `-c` with code, or what it reads from standard input.
+    /// Reads the code of a shell: the argument of `-c`, or its standard input.
     fn shell(&mut self, name: &str, words: Vec<Argument>, streams: &LeafStreams) {
         match programs::shell_call(&known(&words)).reads {
             ShellReads::Code(at) => {
@@ -136,7 +136,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A shell, here or elsewhere, that reads its commands from standard input.
+    /// Reads the standard input of a shell, here or elsewhere, as its commands.
     fn shell_input(&mut self, name: &str, streams: &LeafStreams, sees: Sees) {
         if let Some(code) = Self::given_input(streams) {
             let code = code.with_marks();
@@ -146,7 +146,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What stands behind a wrapper's own words.
+    /// Adds the leaves of the words after a wrapper's own ones.
     fn wrapped(&mut self, name: &str, words: &[Argument], streams: &LeafStreams) {
         if let Some(code) = option_code(name, words) {
             return self.child_code(&code, name.as_bytes().to_vec(), Vec::new(), Sees::Exported);
@@ -199,7 +199,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `env PATH=… program` is told as `PATH=… program` is.
+    /// Records `env PATH=… program` like `PATH=… program`.
     fn tell_assignment(&mut self, word: &Argument) {
         if let Some(ArgumentPiece::Text(text)) = word.pieces.first()
             && let Some(at) = text.iter().position(|byte| *byte == b'=')
@@ -209,7 +209,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A program behind a layer.
+    /// Adds the leaves of a program that a layer runs.
     fn behind(&mut self, layer: Vec<u8>, words: Vec<Argument>, streams: &LeafStreams) {
         let told = self.via.len();
         self.via.push(Via::Layer(layer));
@@ -217,7 +217,7 @@ impl Walk<'_> {
         self.via.truncate(told);
     }
 
-    /// `find -exec program … ;`, each of them.
+    /// Adds the leaves of each `find -exec program … ;`.
     fn executing(&mut self, name: &str, words: &[Argument]) {
         let mut at = 1;
         while at < words.len() {
@@ -242,7 +242,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The code that git runs: aliases that are given with it, and the commands of `rebase --exec` and its like.
+    /// Reads the code that git runs: aliases in its arguments, and the commands of `rebase --exec` and its like.
     fn git(&mut self, words: &[Argument]) {
         let mut before: &[u8] = b"";
         for word in &words[1..] {
@@ -272,7 +272,7 @@ impl Walk<'_> {
     }
 }
 
-/// Each word's bytes, where they are known.
+/// Each word's bytes, if they are known.
 fn known(words: &[Argument]) -> Vec<Option<Vec<u8>>> {
     words.iter().map(|word| word.text().map(<[u8]>::to_vec)).collect()
 }
@@ -282,7 +282,7 @@ fn joined(words: &[Argument]) -> Vec<u8> {
     words.iter().map(Argument::with_marks).collect::<Vec<_>>().join(&b' ')
 }
 
-/// `docker exec` for `docker`, whose second word is part of its name.
+/// `docker exec` for `docker`: its second word is part of its name.
 fn layer_name(name: &str, words: &[Argument]) -> Vec<u8> {
     let is_plain = programs::is_plain_wrapper(name);
     match words.get(1).and_then(Argument::text) {
@@ -291,12 +291,11 @@ fn layer_name(name: &str, words: &[Argument]) -> Vec<u8> {
     }
 }
 
-/// What a program behind a layer has of its redirections: standard input, which it reads itself.
+/// The redirections of a program that a layer runs: standard input, which it reads itself.
 fn input_only(streams: &LeafStreams) -> Vec<Redirection> {
     streams.redirects.iter().filter(|redirect| redirect.descriptor == Some(0)).cloned().collect()
 }
 
-/// The code that is the value of an option.
 fn option_code(name: &str, words: &[Argument]) -> Option<Vec<u8>> {
     let (_, letter, long) = CODE_OPTIONS.iter().find(|(program, ..)| *program == name)?;
     for (at, word) in words.iter().enumerate().skip(1) {
@@ -318,7 +317,7 @@ fn option_code(name: &str, words: &[Argument]) -> Option<Vec<u8>> {
     None
 }
 
-/// Whether a program runs code of another language: in an option, or on its input.
+/// Returns true if a program runs code of another language: in an option, or on its input.
 fn is_foreign(name: &str, words: &[Argument], streams: &LeafStreams) -> bool {
     if matches!(name, "awk" | "gawk" | "mawk" | "nawk") {
         let runs: [&[u8]; 6] = [b"system(", b"| \"", b"|\"", b"|&", b"| getline", b"|getline"];

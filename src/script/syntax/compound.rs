@@ -5,7 +5,7 @@ use crate::limits;
 use crate::script::tree::{List, PipelineStage, Problem, ShellWord, StageKind, WordPart};
 
 impl ShellText<'_> {
-    /// Whether a compound command begins here.
+    /// Returns true if a compound command begins here.
     pub(super) fn is_compound(&mut self) -> bool {
         let opening = ["if", "for", "select", "while", "until", "case", "{", "[["];
         self.peek() == Some(b'(') || self.keyword().is_some_and(|(word, _)| opening.contains(&word))
@@ -38,7 +38,7 @@ impl ShellText<'_> {
         }
     }
 
-    /// `( … )`, or `(( … ))` where it ends with two parentheses.
+    /// `( … )`, or `(( … ))` if it ends with two parentheses.
     fn parenthesis(&mut self) -> ReadStep<StageKind> {
         if self.starts(b"((").is_some()
             && let Some(expression) = self.double_parenthesis()?
@@ -51,7 +51,7 @@ impl ShellText<'_> {
         Ok(StageKind::Subshell(list))
     }
 
-    /// Reads `((…))`; nothing where the parentheses do not end together.
+    /// Reads `((…))`; nothing if the parentheses do not end together.
     pub(super) fn double_parenthesis(&mut self) -> ReadStep<Option<ShellWord>> {
         let Some(start) = self.starts(b"((") else { return Ok(None) };
         let end = self.matching(start, b')')?;
@@ -181,7 +181,7 @@ impl ShellText<'_> {
         self.function_body(&name)
     }
 
-    /// `name () body`, of which the name has been read.
+    /// `name () body`; the name has been read.
     pub(super) fn function_behind(&mut self, name: &ShellWord) -> ReadStep<PipelineStage> {
         self.expect(b"(")?;
         self.expect(b")")?;
@@ -216,7 +216,7 @@ impl ShellText<'_> {
 }
 
 impl ShellWord {
-    /// `"$@"`, over which a loop without words runs.
+    /// `"$@"`, the words of a loop without words.
     fn all_arguments() -> Self {
         use crate::script::tree::{Change, Quoting};
         let name = b"@".to_vec();

@@ -18,7 +18,7 @@ impl ShellText<'_> {
         Ok(StageKind::Test(words))
     }
 
-    /// Conditions that are joined by `&&` and `||`.
+    /// Conditions joined by `&&` and `||`.
     fn conditions(&mut self, words: &mut Vec<ShellWord>) -> ReadStep<()> {
         loop {
             self.condition(words)?;
@@ -59,17 +59,17 @@ impl ShellText<'_> {
         Ok(())
     }
 
-    /// Whether no operator stands behind the first word.
+    /// Returns true if no operator follows the first word.
     fn ends_condition(&mut self) -> bool {
         matches!(self.peek(), None | Some(b'&' | b'|' | b')')) || matches!(self.keyword(), Some(("]]", _)))
     }
 
-    /// Whether `-f` in `[[ -f = x ]]` is a plain word.
+    /// Returns true if a binary operator follows: then `-f` in `[[ -f = x ]]` is a plain word.
     fn is_binary(&mut self) -> bool {
         BINARY.iter().any(|operator| self.starts(operator).is_some_and(|end| self.is_end_of_word(end)))
     }
 
-    /// Takes an operator between two words; answers how the second one is read.
+    /// Takes an operator between two words; returns the mode of the second one.
     fn operator(&mut self) -> ReadStep<WordMode> {
         if self.take(b"<") || self.take(b">") {
             return Ok(WordMode::Plain);

@@ -1,22 +1,22 @@
-//! Where the reading stands: bytes, blanks, comments, newlines and keywords.
+//! The place of the reading: bytes, blanks, comments, newlines and keywords.
 
 use std::rc::Rc;
 
 use super::{KEYWORDS, PendingDocument, ReadStep, ShellText};
 use crate::script::tree::{Code, List, Problem, Quoting, ShellWord, WordPart};
 
-/// Whether a word ends before this byte.
+/// Returns true if a word ends before this byte.
 pub(super) fn is_meta(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
 }
 
-/// How many bytes stand before the first one of this kind, or before the end.
+/// The number of bytes before the first one of this kind, or before the end.
 pub(super) fn length_before(wanted: u8, bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == wanted).unwrap_or(bytes.len())
 }
 
 impl ShellText<'_> {
-    /// The position behind backslashes with newlines behind them.
+    /// The position after backslashes that newlines follow.
     fn joined(&mut self, mut at: usize) -> usize {
         while self.text[at.min(self.text.len())..].starts_with(b"\\\n") {
             at += 2;
@@ -25,7 +25,6 @@ impl ShellText<'_> {
         at
     }
 
-    /// The next byte.
     pub(super) fn peek(&mut self) -> Option<u8> {
         self.at = self.joined(self.at);
         self.budget.steps += 1;
@@ -36,7 +35,7 @@ impl ShellText<'_> {
         self.at += 1;
     }
 
-    /// The position behind these bytes, if they come next.
+    /// The position after these bytes, if they come next.
     pub(super) fn starts(&mut self, wanted: &[u8]) -> Option<usize> {
         let mut at = self.at;
         for byte in wanted {
@@ -70,7 +69,7 @@ impl ShellText<'_> {
         self.text.get(at).is_none_or(|byte| is_meta(*byte))
     }
 
-    /// Skips blanks, and a comment. The reading stands between two words.
+    /// Skips blanks, and a comment. The place must be between two words.
     pub(super) fn blanks(&mut self) {
         while let Some(byte) = self.peek() {
             match byte {
@@ -99,7 +98,7 @@ impl ShellText<'_> {
         }
     }
 
-    /// Takes a newline, and the here-documents behind it.
+    /// Takes a newline, and the here-documents after it.
     pub(super) fn newline(&mut self) -> ReadStep<()> {
         self.bump();
         for document in std::mem::take(&mut self.pending) {
@@ -108,7 +107,7 @@ impl ShellText<'_> {
         Ok(())
     }
 
-    /// The keyword that comes next, and the position behind it.
+    /// The next keyword, and the position after it.
     pub(super) fn keyword(&mut self) -> Option<(&'static str, usize)> {
         let first = self.peek()?;
         let found = KEYWORDS.iter().filter(|word| word.as_bytes()[0] == first);

@@ -1,4 +1,4 @@
-//! What begins with a dollar or a backquote, and the search for a closing bracket.
+//! Expansions that begin with a dollar or a backquote, and the search for a closing bracket.
 
 use std::rc::Rc;
 
@@ -43,7 +43,7 @@ impl ShellText<'_> {
         }
     }
 
-    /// What begins with the dollar or the backquote that comes next.
+    /// The expansion at the next dollar or backquote.
     pub(super) fn expansion(&mut self, word: &mut WordBuilder, quoting: Quoting) -> ReadStep<()> {
         self.count_part()?;
         if self.peek() == Some(b'`') {
@@ -84,7 +84,6 @@ impl ShellText<'_> {
         Ok(())
     }
 
-    /// The name that comes next.
     fn name(&mut self) -> Vec<u8> {
         let mut name = Vec::new();
         while let Some(byte) = self.peek().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
@@ -119,7 +118,7 @@ impl ShellText<'_> {
         Ok(())
     }
 
-    /// `` `…` ``, whose text is read only after its backslashes have gone.
+    /// `` `…` ``. Its text is read only after its backslashes are removed.
     fn backquoted(&mut self, word: &mut WordBuilder, quoting: Quoting) -> ReadStep<()> {
         self.bump();
         let mut text = Vec::new();
@@ -169,7 +168,7 @@ impl ShellText<'_> {
             _ => Vec::new(),
         };
         if is_indirect || self.starts(b"[@]").is_some() {
-            // Such a name stands for any number of words, also in quotes.
+            // Such a name stands for any number of words, even in quotes.
             name.extend_from_slice(b"[@]");
         }
         if self.starts(b"=").is_some() || self.starts(b":=").is_some() {
@@ -182,7 +181,7 @@ impl ShellText<'_> {
         Ok(())
     }
 
-    /// What stands behind the name in `${…}`, and the brace.
+    /// The text after the name in `${…}`, and the brace.
     fn braced_rest(&mut self, quoting: Quoting) -> ReadStep<Vec<WordPart>> {
         let mut rest = WordBuilder::default();
         loop {
@@ -236,7 +235,7 @@ impl ShellText<'_> {
         Ok(())
     }
 
-    /// The byte or the character that stands behind a backslash in `$'…'`.
+    /// The byte or character that follows a backslash in `$'…'`.
     fn named_byte(&mut self, bytes: &mut Vec<u8>) -> ReadStep<()> {
         let Some(byte) = self.text.get(self.at).copied() else { return Err(Problem::Syntax) };
         self.at += 1;
@@ -279,7 +278,7 @@ impl ShellText<'_> {
         u32::from_str_radix(std::str::from_utf8(&rest[..length]).ok()?, base).ok()
     }
 
-    /// Where the bracket is closed that was opened before this position. Nothing is read.
+    /// The place of the bracket that closes the one opened before `from`. Nothing is read.
     pub(super) fn matching(&mut self, from: usize, close: u8) -> ReadStep<usize> {
         let mut open = vec![close];
         let mut at = from;
@@ -309,7 +308,7 @@ fn plain_variable(name: Vec<u8>, quoting: Quoting) -> WordPart {
     WordPart::Variable { name, quoting, change: Change::None, inner: Vec::new() }
 }
 
-/// What closes the bracket or the quote that this byte opens, within what `inner` closes.
+/// The closing byte of the bracket or quote that this byte opens, inside one that `inner` closes.
 fn opens(byte: u8, next: Option<u8>, inner: u8) -> Option<u8> {
     match (byte, next) {
         _ if matches!(inner, b'\'' | b'`') => None,

@@ -8,7 +8,7 @@ use super::{PendingDocument, ReadStep, ShellText};
 use crate::limits;
 use crate::script::tree::{Problem, Redirect, RedirectKind, RedirectTarget};
 
-/// The operators, longer ones first, each with what it does and the descriptor that it is for.
+/// The operators, longer ones first, each with its kind and its default descriptor.
 const OPERATORS: [(&[u8], RedirectKind, u32); 12] = [
     (b"&>>", RedirectKind::Append, 1),
     (b"&>", RedirectKind::Write, 1),
@@ -25,7 +25,7 @@ const OPERATORS: [(&[u8], RedirectKind, u32); 12] = [
 ];
 
 impl ShellText<'_> {
-    /// The redirection that comes next, if one does.
+    /// The next redirection, if one follows.
     pub(super) fn redirect(&mut self) -> ReadStep<Option<Redirect>> {
         let before = self.at;
         let prefix = self.redirect_prefix();
@@ -55,12 +55,12 @@ impl ShellText<'_> {
         Ok(Some(Redirect { descriptor, kind, target: RedirectTarget::Word(word) }))
     }
 
-    /// Whether `<(` or `>(` comes next.
+    /// Returns true if `<(` or `>(` comes next.
     pub(super) fn is_process(&mut self) -> bool {
         self.starts(b"<(").is_some() || self.starts(b">(").is_some()
     }
 
-    /// Takes the number or `{name}` that stands directly in front of an operator. The inner `None` is a name.
+    /// Takes the number or `{name}` directly before an operator. The inner `None` is a name.
     fn redirect_prefix(&mut self) -> Option<Option<u32>> {
         let first = self.peek()?;
         let rest = &self.text[self.at..self.text.len().min(self.at + limits::SCRIPT_LOOKAHEAD_BYTES)];
@@ -99,7 +99,7 @@ impl ShellText<'_> {
         Ok(Redirect { descriptor, kind: RedirectKind::HereDocument, target })
     }
 
-    /// The end word of a here-document, without its quotes, and whether it had any.
+    /// The end word of a here-document, without its quotes; `true` if it had any.
     fn end_word(&mut self) -> ReadStep<(Vec<u8>, bool)> {
         let mut end = Vec::new();
         let mut is_quoted = false;

@@ -5,7 +5,7 @@ use super::{ReadStep, ShellText};
 use crate::limits;
 use crate::script::tree::{Direction, NewValue, Problem, Quoting, ShellWord, ValueKind, WordPart};
 
-/// What may stand in a word.
+/// The kind of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordMode {
     Plain,
@@ -24,7 +24,6 @@ pub(super) enum CommandPart {
     Assignment(NewValue),
 }
 
-/// A word that is being read.
 #[derive(Debug, Default)]
 pub(super) struct WordBuilder {
     parts: Vec<WordPart>,
@@ -59,7 +58,7 @@ impl WordBuilder {
         self.parts.is_empty() && self.run.is_empty()
     }
 
-    /// Whether all of it could be the name of a variable.
+    /// Returns true if all of it could be the name of a variable.
     fn is_name(&self) -> bool {
         self.parts.is_empty() && !self.is_quoted && is_name(&self.run)
     }
@@ -69,7 +68,7 @@ impl WordBuilder {
         self.parts
     }
 
-    /// The word, in which unquoted `*`, `[…]` and `{a,b}` are patterns.
+    /// The word. Unquoted `*`, `[…]` and `{a,b}` in it are patterns.
     fn finish(self) -> ShellWord {
         let mut parts = self.into_parts();
         let unquoted = parts.iter().filter_map(|part| match part {
@@ -91,7 +90,7 @@ impl WordBuilder {
     }
 }
 
-/// The bytes that make patterns of the parts in which they stand.
+/// The bytes that make patterns of their parts.
 fn special_bytes(unquoted: impl Iterator<Item = u8>) -> Vec<u8> {
     let mut special = Vec::new();
     let mut bracket = false;
@@ -117,13 +116,13 @@ fn special_bytes(unquoted: impl Iterator<Item = u8>) -> Vec<u8> {
     special
 }
 
-/// Whether these bytes are the name of a variable.
+/// Returns true if these bytes are the name of a variable.
 pub(super) fn is_name(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// What stands in front of an assignment's value.
+/// The part of an assignment before its value.
 #[derive(Debug)]
 struct AssignmentHead {
     name: Vec<u8>,
@@ -132,7 +131,7 @@ struct AssignmentHead {
 }
 
 impl ShellText<'_> {
-    /// The word that comes next, if one does.
+    /// The next word, if one follows.
     pub(super) fn word(&mut self) -> ReadStep<Option<ShellWord>> {
         self.word_in(WordMode::Plain)
     }
@@ -166,7 +165,7 @@ impl ShellText<'_> {
         Ok(Some(CommandPart::Assignment(NewValue { name, kind, words })))
     }
 
-    /// The values of an array, and the parenthesis behind them.
+    /// The values of an array, and the parenthesis after them.
     fn array(&mut self, words: &mut Vec<ShellWord>) -> ReadStep<()> {
         loop {
             self.newlines()?;
@@ -177,7 +176,7 @@ impl ShellText<'_> {
         }
     }
 
-    /// Reads the parts of a word. With [`WordMode::Assignable`], what stands before the value becomes the head.
+    /// Reads the parts of a word. With [`WordMode::Assignable`], the text before the value becomes the head.
     fn fill(&mut self, word: &mut WordBuilder, mode: WordMode, head: &mut Option<AssignmentHead>) -> ReadStep<()> {
         self.count_part()?;
         while let Some(byte) = self.peek() {
@@ -225,7 +224,7 @@ impl ShellText<'_> {
         }
     }
 
-    /// `[…]` behind a name. Without `=` behind it, it is part of a word.
+    /// `[…]` after a name. Without a following `=`, it is part of a word.
     fn subscript(&mut self, word: &mut WordBuilder) -> ReadStep<Option<AssignmentHead>> {
         let start = self.at + 1;
         let end = self.matching(start, b']')?;
@@ -243,13 +242,13 @@ impl ShellText<'_> {
         Ok(None)
     }
 
-    /// Whether a parenthesis belongs to `@(…)` or one of its like.
+    /// Returns true if a parenthesis belongs to `@(…)` or one of its like.
     fn begins_pattern(&self, word: &WordBuilder, mode: WordMode) -> bool {
         let is_on = self.patterns || mode == WordMode::Pattern;
         is_on && !word.is_quoted && matches!(word.run.last(), Some(b'?' | b'*' | b'+' | b'@' | b'!'))
     }
 
-    /// `(…)` as part of a pattern. What it expands stays among the word's parts.
+    /// `(…)` as part of a pattern. Its expansions stay among the word's parts.
     fn parentheses(&mut self, word: &mut WordBuilder) -> ReadStep<()> {
         let start = self.at + 1;
         let end = self.matching(start, b')')?;
@@ -268,7 +267,7 @@ impl ShellText<'_> {
         Ok(())
     }
 
-    /// Takes `'…'`; answers what stands between the quotes.
+    /// Takes `'…'`; returns the text between the quotes.
     pub(super) fn raw_quoted(&mut self) -> ReadStep<&[u8]> {
         let start = self.at + 1;
         let length = length_before(b'\'', &self.text[start..]);

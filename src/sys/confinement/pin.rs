@@ -16,12 +16,11 @@ use super::super::stat::StatLine;
 use super::super::tree;
 use rexec_sh::protocol::process::Pid;
 
-/// A point in time, in clock ticks since boot, as /proc counts the starts of processes.
+/// A point in time, in clock ticks since boot, the unit of process starts in /proc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
 impl Moment {
-    /// The current time.
     #[must_use]
     pub fn now() -> Self {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -44,7 +43,6 @@ pub(super) fn of_peer(socket: &impl AsFd, pid: Pid, accepted: Moment) -> io::Res
     }
 }
 
-/// A process that called connect(2).
 #[derive(Debug)]
 pub struct ConnectedProcess {
     pin: Pidfd,
@@ -52,10 +50,11 @@ pub struct ConnectedProcess {
 }
 
 impl ConnectedProcess {
-    /// The one behind a connection, which had this number when the connection was accepted.
+    /// The process at the other end of a connection, which had this number when the connection was accepted.
     ///
     /// # Errors
-    /// When it has ended, and when no descriptor is left.
+    ///
+    /// It has ended, or no descriptor is left.
     pub fn of(socket: &impl AsFd, pid: Pid, accepted: Moment) -> io::Result<Self> {
         Ok(Self { pin: of_peer(socket, pid, accepted)?.into(), pid })
     }
@@ -85,7 +84,7 @@ fn pin_of_peer(socket: &impl AsFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A descriptor for the process with this number. Fails when the process started after the connection was accepted.
+/// A descriptor for the process with this number. Fails if the process started after the connection was accepted.
 pub(super) fn pin_by_number(pid: Pid, accepted: Moment) -> io::Result<OwnedFd> {
     // SAFETY: the call takes numbers and returns a new descriptor.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.number(), 0) };
@@ -103,7 +102,7 @@ fn started(stat: &[u8]) -> Option<Moment> {
     StatLine::read(stat)?.field(22).map(Moment)
 }
 
-/// Whether a process has not ended. Its descriptor becomes readable when it ends, before its number is free.
+/// Returns true if a process has not ended. Its descriptor becomes readable when it ends, before its number is free.
 pub(super) fn lives(pin: &OwnedFd) -> bool {
     matches!(poll(&mut [PollFd::new(pin.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO), Ok(0))
 }

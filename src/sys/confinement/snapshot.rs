@@ -1,4 +1,4 @@
-//! What one process is confined by, as /proc shows it.
+//! The confinement of one process, as /proc shows it.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -15,8 +15,8 @@ use super::super::stat::StatLine;
 use super::{Difference, ELSEWHERE, Purpose, is_gone};
 use rexec_sh::protocol::process::Pid;
 
-/// The namespaces that are compared. For pid namespaces it is that of the children, because a command is a child. Cgroup
-/// and time namespaces hide nothing.
+/// The namespaces that are compared. Of the pid namespaces, that of the children counts, because a command is a child.
+/// Cgroup and time namespaces hide nothing.
 pub(super) const NAMESPACES: [(&str, Difference); 6] = [
     ("ns/user", "other user namespace"),
     ("ns/pid_for_children", ELSEWHERE),
@@ -26,7 +26,7 @@ pub(super) const NAMESPACES: [(&str, Difference); 6] = [
     ("ns/uts", "other uts namespace"),
 ];
 
-/// The lines of /proc/PID/status that are compared. The flag says whether every supported kernel has the line.
+/// The lines of /proc/PID/status that are compared. `true` marks lines of every supported kernel.
 pub(super) const LINES: [(&[u8], Difference, bool); 9] = [
     (b"Seccomp:", "seccomp filter", false),
     (b"Seccomp_filters:", "seccomp filter", false),
@@ -44,10 +44,9 @@ pub(super) const NO_NEW_PRIVS: usize = 2;
 /// The most bytes of a security label that are read.
 const LABEL_BYTES_MAX: u64 = 1 << 20;
 
-/// What one process is confined by.
 #[derive(Debug, Clone)]
 pub(super) struct Confinement {
-    /// Whether the process has one thread.
+    /// True if the process has one thread.
     pub(super) is_single: bool,
     /// Its parent, which does not confine it.
     pub(super) parent: Option<Pid>,
@@ -110,8 +109,8 @@ fn pid(digits: &[u8]) -> Option<Pid> {
     std::str::from_utf8(digits).ok()?.trim().parse().ok().map(Pid::new)
 }
 
-/// Whether a thread, with its directory at `place` below /proc, is ending. The kernel then hides parts of it or denies to
-/// read them.
+/// Returns true if a thread, with its directory at `place` below /proc, is ending. The kernel then hides parts of it or
+/// denies reading them.
 pub(super) fn is_ending(place: &str) -> bool {
     const PF_EXITING: u64 = 4;
     match looker::file(&format!("{place}/stat")) {
