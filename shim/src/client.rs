@@ -40,25 +40,25 @@ use take_turns::Turns;
 /// Size of the read buffer, bytes: one frame of the largest size. The C libraries map a block of this size, so only the
 /// touched pages take memory.
 const BUFFER_BYTES: usize = HEADER_BYTES + FRAME_BYTES_MAX;
-/// Its size until a read fills it, bytes. Most commands write less.
+/// Its initial size, bytes, until a read fills it. Most commands write less.
 const FIRST_BUFFER_BYTES: usize = 16 << 10;
-/// How long the host has to end a command that is aborted.
+/// The time in which the host must end an aborted command.
 const ABORT_PATIENCE: Duration = Duration::from_secs(5);
-/// The exit code instead of 0 when output could not be written. Most programs exit with it then.
+/// The exit code instead of 0 if output could not be written. Most programs exit with it then.
 const OUTPUT_LOST: u8 = 1;
-/// How long the host has to confirm a signal that asks the command to end. A host that does not confirm it is stopped,
-/// and does not pass the signal on either.
+/// The time in which the host must confirm a signal that asks the command to end. A host that does not is stopped, and
+/// does not pass the signal on either.
 const SIGNAL_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a parent may take to be dead once the kernel has sent the signal that it sends for this. It sends it when the
-/// parent's thread dies that made this process, and the process may have others.
+/// The time in which a parent must be dead after the kernel's signal for its death. The kernel sends it when the
+/// parent's thread that made this process dies, and the process may have others.
 const DEATH_PATIENCE: Duration = Duration::from_millis(500);
-/// What counts as the end of an aborted command whose real end nobody tells.
+/// The end of an aborted command whose real end nobody reports.
 const ABORTED: Exit = Exit::Signal(Signal::TERM);
 
 /// Signals that ask the command to end.
 const ENDING: SignalSet = bit(Signal::INT) | bit(Signal::TERM) | bit(Signal::HUP) | bit(Signal::QUIT);
 
-/// How the client's work ends.
+/// The end of the client's work.
 #[derive(Debug)]
 pub(crate) enum ClientEnd {
     /// Exit with this code.
@@ -79,7 +79,7 @@ pub(crate) struct Client {
     outputs: [OutputDescriptor; 2],
     /// The caller's descriptors 1 and 2 are one pipe.
     is_one_output: bool,
-    /// Until the host accepts the command.
+    /// Kept until the host accepts the command.
     held: Option<Held>,
     buffer: Vec<u8>,
     /// `buffer[start..end]` has arrived and is not decoded yet.
@@ -89,34 +89,35 @@ pub(crate) struct Client {
     chunk: Option<Chunk>,
     blocked: BlockedOutput,
     turns: Turns,
-    /// How to end once the chunk is written.
+    /// The end after the chunk is written.
     ending: Option<ClientEnd>,
     outgoing: Vec<u8>,
-    /// How many bytes of `outgoing` belong to the request.
+    /// The number of bytes of `outgoing` that belong to the request.
     request: usize,
     aborting: Option<Instant>,
     /// Signals that have arrived, except those that stop or continue.
     came: SignalSet,
-    /// A signal that asks the command to end and that the host has not confirmed, and the deadline for that.
+    /// A signal that asks the command to end and that the host has not confirmed, and the deadline for the
+    /// confirmation.
     unheard: Option<(Instant, Signal)>,
-    /// A signal that may say that the parent has died, and when it counts as one that somebody has sent.
+    /// A signal that may mean the parent's death, and the time at which it counts as sent by somebody.
     held_signal: Option<(Instant, Signal)>,
     /// The caller's terminal, if the host may relay it.
     terminal: Option<ControllingTerminal>,
     /// The terminal whose size the command's terminal has.
     window: Option<RawFd>,
-    /// The deadline for a carriage return that is held back, because it may be the first half of a line's end.
+    /// The deadline for a held carriage return, which may be the first half of a line's end.
     hold_back: Option<Instant>,
     /// Another process sent SIGTSTP, and it went on to the command.
     has_passed_stop: bool,
-    /// Stands for a shell, and so dies as that. `rexec exec` exits with the code for the signal instead.
+    /// This process stands for a shell, and so dies as one. `rexec exec` exits with the code for the signal instead.
     is_shell: bool,
-    /// The form with `--whoami`: a signal aborts the command, and whatever is not the command's own code is 127.
+    /// The form with `--whoami`: a signal aborts the command, and every failure outside the command has code 127.
     is_plain: bool,
 }
 
 impl Client {
-    /// The client on a connection on which the first part of the request was sent.
+    /// The client on a connection; the first part of the request was sent.
     pub(crate) fn new(socket: OwnedFd, signals: OwnedFd, lifeline: Lifeline, outputs: [OutputDescriptor; 2]) -> Self {
         Self {
             socket,
@@ -148,7 +149,7 @@ impl Client {
         }
     }
 
-    /// The same client of a direct call, if this is one.
+    /// Adapts the client to a direct call, if this is one.
     pub(crate) fn for_call(self, direct: Option<&DirectCall<'_>>) -> Self {
         Self { is_shell: direct.is_none(), is_plain: direct.is_some_and(DirectCall::is_plain_client), ..self }
     }
@@ -158,7 +159,7 @@ impl Client {
         Self { terminal, window, ..self }
     }
 
-    /// Sets what to let go of once the host accepts the command, and whether both outputs are one.
+    /// Sets the terminal to relay, if any, and the terminal whose size the command's terminal gets.
     pub(crate) fn with_held(self, held: Held, is_one_output: bool) -> Self {
         Self { held: Some(held), is_one_output, ..self }
     }
@@ -168,7 +169,7 @@ impl Client {
         std::mem::take(&mut self.lifeline)
     }
 
-    /// Queues the rest of the request, which is sent as the host takes it.
+    /// Queues the rest of the request. It is sent as the host takes it.
     pub(crate) fn queue_request(&mut self, rest: &[u8]) {
         self.outgoing.extend_from_slice(rest);
         self.request = self.outgoing.len();
@@ -223,7 +224,7 @@ impl Client {
         }
     }
 
-    /// Sends as much as the socket takes at once.
+    /// Sends as many bytes as the socket takes at once.
     fn flush(&mut self) {
         if self.outgoing.is_empty() {
             return;
@@ -247,7 +248,7 @@ impl Client {
         if !self.outgoing.is_empty() {
             events |= libc::POLLOUT;
         }
-        // A descriptor without events would still report its hang-up, and poll would return at once every time.
+        // A descriptor without events would still report its hang-up, so poll would always return at once.
         let socket = if events == 0 { -1 } else { self.socket.as_raw_fd() };
         let [out, err] = &self.outputs;
         let [agent, parent] = self.lifeline.watch();
@@ -305,7 +306,7 @@ impl Client {
         }
     }
 
-    /// How long to sleep, milliseconds: until the nearest deadline, or forever (−1).
+    /// The time to sleep, milliseconds: until the nearest deadline, or forever (−1).
     fn patience_ms(&self) -> i32 {
         let retry = self.terminal.as_ref().and_then(ControllingTerminal::retry_at);
         let held = self.held_signal.map(|(until, _)| until);
@@ -317,8 +318,8 @@ impl Client {
         })
     }
 
-    /// The deadline for the host's confirmation of a signal. It does not count while an output is blocked, because
-    /// nothing is read from the host then.
+    /// The deadline for the host's confirmation of a signal. It does not count while an output is blocked: nothing is
+    /// read from the host then.
     fn hears_by(&self) -> Option<Instant> {
         self.unheard.filter(|_| self.chunk.is_none()).map(|(by, _)| by)
     }
@@ -339,7 +340,7 @@ impl Client {
         }
     }
 
-    /// With a signal for its parent's death the caller has asked for the command's end in any case.
+    /// Loses the parent. A caller that has also sent a signal for that has asked for the command's end.
     fn on_parent_ended(&mut self) {
         self.lifeline.lose_parent();
         if self.held_signal.take().is_some() {

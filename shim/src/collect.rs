@@ -1,7 +1,7 @@
 //! What a command inherits from its caller (fork(2), execve(2)), read from this process, which inherited it.
 //!
-//! Invariants: reading changes nothing, except that umask(2) is another one for an instant; an attribute that the kernel
-//! does not report has its value in a fresh login.
+//! Invariants: reading changes nothing, except that umask(2) differs for an instant; an attribute that the kernel does
+//! not report gets its value in a fresh login.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -12,11 +12,11 @@ use rexec_sh::protocol::wire::{AFFINITY_BYTES_MAX, Attributes, CallerStream, Ext
 
 use crate::sys::{self, FileKind, FileStatus};
 
-/// How many resource limits Linux has.
+/// The number of resource limits in Linux.
 const RESOURCES: u32 = 16;
-/// Descriptors below this number are tried one by one when /proc does not list them.
+/// Descriptors below this number are tried one by one if /proc does not list them.
 const PROBED_MAX: RawFd = 1024;
-/// The same when /proc tells how many there are, which few calls find sooner than a list.
+/// The same limit if /proc reports their number; few calls find that many faster than a list.
 const COUNTED_MAX: RawFd = 64;
 /// Offsets of length and name in a struct linux_dirent64, bytes.
 const ENTRY_LENGTH_AT: usize = 16;
@@ -27,7 +27,8 @@ const ENTRY_NAME_AT: usize = 19;
 pub(crate) struct StandardStreams {
     status: [Option<FileStatus>; 3],
     terminal: [bool; 3],
-    /// Occupy the numbers of closed descriptors. They are close-on-exec, so these stay closed for the real shell.
+    /// Occupy the numbers of closed descriptors. They are close-on-exec, so these numbers stay closed for the real
+    /// shell.
     plugs: Vec<OwnedFd>,
 }
 
@@ -50,17 +51,16 @@ impl StandardStreams {
         Ok(())
     }
 
-    /// Whether descriptor 0 is open.
     pub(crate) fn has_stdin(&self) -> bool {
         self.status[0].is_some()
     }
 
-    /// Whether descriptor 0 is a pipe, or the socket that some have for one.
+    /// Returns true if descriptor 0 is a pipe, or a socket in place of one.
     pub(crate) fn has_piped_input(&self) -> bool {
         self.status[0].is_some_and(|status| matches!(status.kind, FileKind::Pipe | FileKind::Socket))
     }
 
-    /// The kind of an output, and whether it is a terminal. `None` when it is closed.
+    /// The kind of an output; `true` if it is a terminal. `None` if it is closed.
     pub(crate) fn output(&self, stream: CallerStream) -> Option<(FileKind, bool)> {
         let [_, out, err] = self.status;
         let (status, terminal) = match stream {
@@ -70,12 +70,11 @@ impl StandardStreams {
         status.map(|status| (status.kind, terminal))
     }
 
-    /// Whether descriptor 1 is a regular file.
     pub(crate) fn is_file(&self) -> bool {
         self.status[1].is_some_and(|status| status.kind == FileKind::Regular)
     }
 
-    /// Whether standard input and an output are terminals.
+    /// Returns true if standard input and an output are terminals.
     pub(crate) fn is_at_terminal(&self) -> bool {
         self.terminal[0] && (self.terminal[1] || self.terminal[2])
     }
@@ -93,8 +92,8 @@ impl StandardStreams {
     /// Descriptors 0 to 2 as the request describes them.
     ///
     /// The controlling terminal can be relayed, because this process is stopped and continued with it. An output on
-    /// another terminal then counts as a pipe. Where standard input or output is something else, other processes are
-    /// likely to read the same terminal. The command then gets keys on demand only.
+    /// another terminal then counts as a pipe. If standard input or output is something else, other processes probably
+    /// read the same terminal. The command then gets keys only on demand.
     fn flags(&self) -> Stdio {
         let [is_in, mut is_out, mut is_err] = self.terminal;
         let mut foreground = if is_in { sys::foreground_group(libc::STDIN_FILENO) } else { None };
@@ -135,8 +134,8 @@ impl StandardStreams {
         }
     }
 
-    /// Whether descriptors 1 and 2 are one output: one terminal, or one open file description. Where the kernel does not
-    /// tell, one file counts as one open file description.
+    /// Returns true if descriptors 1 and 2 are one output: one terminal, or one open file description. If the kernel
+    /// does not tell, one file counts as one open file description.
     pub(crate) fn has_same_output(&self) -> bool {
         let (Some(out), Some(err)) = (self.status[1], self.status[2]) else { return false };
         if let [_, true, true] = self.terminal {
@@ -194,8 +193,8 @@ fn extras() -> Extras {
     }
 }
 
-/// How many directories above this one the top of its git project is. Nobody but the caller waits if the file system is
-/// slow, and the caller would wait for it anyway.
+/// The number of directories from this one up to the top of its git project. Nobody but the caller waits if the file
+/// system is slow, and the caller would wait for it anyway.
 pub(crate) fn project() -> Option<u8> {
     const UP: &CStr = c"../../../../../../../../../../../../.git";
     const DEPTH_MAX: u8 = 12;
@@ -206,7 +205,7 @@ pub(crate) fn project() -> Option<u8> {
     if has_git(&0) {
         return Some(0);
     }
-    // What is above the root directory is the root directory again.
+    // Above the root directory is the root directory again.
     let above = sys::directories_above().unwrap_or(DEPTH_MAX);
     (1..=above.min(DEPTH_MAX)).find(has_git)
 }
@@ -227,7 +226,7 @@ fn text_of<'a>(path: &CStr, text: &'a mut [u8]) -> Option<&'a str> {
     std::str::from_utf8(&text[..bytes]).ok().map(str::trim_ascii_end)
 }
 
-/// The working directory, for fchdir(2). EACCES when this process may not search it.
+/// The working directory, for fchdir(2). EACCES if this process may not search it.
 pub(crate) fn working_directory() -> sys::Result<OwnedFd> {
     sys::open(c".", libc::O_PATH | libc::O_DIRECTORY)
 }
@@ -242,8 +241,9 @@ pub(crate) fn inherited() -> Vec<RawFd> {
     found
 }
 
-/// Tries one number after the other until as many descriptors were open as this process has. `None` where the kernel does not
-/// tell their number, and where some are beyond [`COUNTED_MAX`]. A list costs the kernel an entry and an inode for each.
+/// Tries one number after the other until it has found as many open descriptors as this process has. `None` if the
+/// kernel does not report their number, or if some are beyond [`COUNTED_MAX`]. A list costs the kernel an entry and an
+/// inode for each.
 fn counted() -> Option<Vec<RawFd>> {
     let mut left = sys::open_descriptors().filter(|&count| count > 0)?;
     let mut found = Vec::new();
@@ -262,7 +262,7 @@ fn counted() -> Option<Vec<RawFd>> {
 
 fn listed() -> Result<Vec<RawFd>, Errno> {
     let mut found = numbers_in(c"/proc/self/fd")?;
-    // The directory's own one is closed by now.
+    // The directory's own descriptor is closed by now.
     found.retain(|&fd| fd > libc::STDERR_FILENO && sys::is_inheritable(fd));
     Ok(found)
 }

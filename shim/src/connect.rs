@@ -20,7 +20,7 @@ use crate::sys;
 const RETRIES_MAX: u32 = 3;
 const RETRY_PAUSE_MS: i32 = 50;
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug)]
 pub(crate) enum NoHost {
     /// No process listens.
@@ -31,7 +31,6 @@ pub(crate) enum NoHost {
     Unfit(Notice),
 }
 
-/// Connects to the host of this user.
 pub(crate) fn to_host(options: &ShimOptions<'_>) -> Result<OwnedFd, NoHost> {
     // Before the check of the directory, because a sandbox may hide that too.
     let socket = sys::socket().map_err(|error| denied(error, Path::new("a socket")))?;
@@ -79,7 +78,7 @@ fn connect_patiently(socket: &OwnedFd, path: &Path) -> Result<(), NoHost> {
     }
 }
 
-/// Whether a host holds the lock although its socket does not answer. It is then about to listen.
+/// Returns true if a host holds the lock although its socket does not answer. It is then about to listen.
 fn is_starting(path: &Path) -> bool {
     let lock: PathBuf = place::lock_path(path);
     CString::new(lock.into_os_string().into_vec()).is_ok_and(|lock| sys::is_locked(&lock))

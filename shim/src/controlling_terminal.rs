@@ -1,8 +1,8 @@
 //! The caller's terminal while the host relays it: its modes, its keys and its foreground.
 //!
-//! Every key goes to the command's terminal, whose line discipline then does the echo, ^C and ^D. Where other processes may
-//! read the same terminal, the shim takes it only while the command asks for keys. It then reads one line at a time, once
-//! the command has read all before it.
+//! Every key goes to the command's terminal, whose line discipline then does the echo, ^C and ^D. If other processes
+//! may read the same terminal, the shim takes it only while the command asks for keys. It then reads one line at a
+//! time, once the command has read everything before it.
 //!
 //! Invariants: modes are changed only while the host relays, this process is in the foreground, and no other shim has
 //! changed them; they are put back before this process stops or ends; no flag of the inherited descriptor changes.
@@ -17,12 +17,12 @@ use rexec_sh::protocol::wire::{CallerStream, KEYS_BYTES_MAX, Stdio, TerminalMode
 
 use crate::sys::{self, Modes, SignalSet, bit};
 
-/// Size of one read, bytes: as much as a terminal buffers.
+/// Size of one read, bytes: the buffer size of a terminal.
 const READ_BYTES: usize = 4096;
 /// The pause between attempts to take a terminal that another shim has.
 const TAKEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// What was read from a terminal.
+/// The result of reading a terminal.
 #[derive(Debug)]
 pub(crate) enum KeyInput<'a> {
     Keys(&'a [u8]),
@@ -40,16 +40,15 @@ pub(crate) struct ControllingTerminal {
     is_on_demand: bool,
     /// A second, non-blocking opening.
     keys: Option<OwnedFd>,
-    /// Whether the host relays it.
     is_relayed: bool,
-    /// Whether keys go to the command. On demand, only while it asks.
+    /// True if keys go to the command. On demand, only while it asks.
     is_attached: bool,
     has_hung_up: bool,
-    /// The modes to put back, and the lock that keeps other shims out, while the terminal is in raw mode.
+    /// The modes to put back, and the lock that excludes other shims, while the terminal is in raw mode.
     before: Option<(Modes, Option<OwnedFd>)>,
     /// The modes before the command, once it has left others.
     original: Option<Modes>,
-    /// When to try again, because another shim has the terminal.
+    /// The time of the next attempt, because another shim has the terminal.
     retry_at: Option<Instant>,
     /// Keys that the command's terminal has not taken yet, bytes.
     in_flight: usize,
@@ -57,7 +56,7 @@ pub(crate) struct ControllingTerminal {
 }
 
 impl ControllingTerminal {
-    /// The terminal that can be relayed. It stays as it is until the host relays it.
+    /// The terminal that can be relayed. It stays unchanged until the host relays it.
     pub(crate) fn of(stdio: &Stdio) -> Option<Self> {
         let (output, output_fd) = match stdio.stdout_tty {
             true => (CallerStream::Out, libc::STDOUT_FILENO),
@@ -80,22 +79,21 @@ impl ControllingTerminal {
         })
     }
 
-    /// Which of the caller's streams the command's terminal is.
+    /// The caller's stream for the command's terminal.
     pub(crate) fn output(&self) -> CallerStream {
         self.output
     }
 
-    /// The inherited descriptor.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.fd
     }
 
-    /// Whether it is taken only while the command asks for keys.
+    /// Returns true if it is taken only while the command asks for keys.
     pub(crate) fn is_on_demand(&self) -> bool {
         self.is_on_demand
     }
 
-    /// The command has begun on a terminal that stands for this one.
+    /// Begins relaying: the command has begun on a terminal that stands for this one.
     pub(crate) fn begin(&mut self) {
         self.is_relayed = true;
         if !self.is_on_demand {
@@ -103,41 +101,40 @@ impl ControllingTerminal {
         }
     }
 
-    /// Whether this terminal would process output that the command's terminal has processed before.
+    /// Returns true if this terminal would process output that the command's terminal has processed before.
     pub(crate) fn processes_twice(&self) -> bool {
         self.is_relayed && !self.is_taken() && sys::modes(self.fd).is_ok_and(|modes| modes.ends_lines())
     }
 
-    /// The command asks for keys.
+    /// Passes keys on, because the command asks for them.
     pub(crate) fn attach(&mut self) {
         self.is_attached = true;
         self.keys = reopened(self.fd, libc::O_RDONLY);
         self.take();
     }
 
-    /// The command does not ask any more.
+    /// Passes no keys on, because the command asks for them no longer.
     pub(crate) fn detach(&mut self) {
         self.release();
         (self.is_attached, self.keys, self.in_flight) = (false, None, 0);
     }
 
-    /// Whether the host relays.
     pub(crate) fn is_relayed(&self) -> bool {
         self.is_relayed
     }
 
-    /// Whether the command has it.
+    /// Returns true if the command has it.
     pub(crate) fn is_attached(&self) -> bool {
         self.is_attached
     }
 
-    /// Whether keys come here.
+    /// Returns true if keys come here.
     pub(crate) fn is_taken(&self) -> bool {
         self.before.is_some()
     }
 
-    /// Takes the terminal if this process is in its foreground. Returns whether it is. If another shim has the terminal,
-    /// [`ControllingTerminal::retry_at`] says when to try again.
+    /// Takes the terminal if this process is in its foreground. Returns true if it is. If another shim has the
+    /// terminal, [`ControllingTerminal::retry_at`] is the time to try again.
     pub(crate) fn take(&mut self) -> bool {
         let is_foreground = sys::foreground_group(self.fd) == Some(sys::own_group());
         self.retry_at = None;
@@ -153,7 +150,7 @@ impl ControllingTerminal {
         is_foreground
     }
 
-    /// When to call [`ControllingTerminal::take`] again.
+    /// The time to call [`ControllingTerminal::take`] again.
     pub(crate) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
     }
@@ -193,7 +190,7 @@ impl ControllingTerminal {
         self.keys.as_ref().map_or(self.fd, AsRawFd::as_raw_fd)
     }
 
-    /// Reads once. Call it when the terminal polled as readable.
+    /// Reads once. Call this when the terminal polled as readable.
     pub(crate) fn read(&mut self) -> KeyInput<'_> {
         let room = self.buffer.len().min(KEYS_BYTES_MAX - self.in_flight);
         let read =
@@ -229,7 +226,7 @@ impl ControllingTerminal {
         Ok(length)
     }
 
-    /// The command's terminal has taken this many bytes.
+    /// Notes that the command's terminal has taken this many bytes.
     pub(crate) fn on_taken(&mut self, bytes: u32) {
         self.in_flight = self.in_flight.saturating_sub(usize::try_from(bytes).unwrap_or(usize::MAX));
     }

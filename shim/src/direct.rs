@@ -1,7 +1,8 @@
-//! A direct call: `rexec exec` and `rexec --whoami` became this program, and the host runs a program instead of a shell.
+//! A direct call: `rexec exec` and `rexec --whoami` became this program, and the host runs a program instead of a
+//! shell.
 //!
-//! Invariant: what a sandbox or a fallback makes run in this process is started by the real shell, which looks for the
-//! program and tells a wrong name as a shell does.
+//! Invariant: a program that a sandbox or a fallback runs in this process is started by the real shell, which searches
+//! for the program and reports a wrong name as a shell does.
 
 use std::ffi::CStr;
 
@@ -16,10 +17,10 @@ use crate::lifeline::Lifeline;
 use crate::report::Reporting;
 use crate::{Attempt, ShimCall, choices, local_run, report, shell};
 
-/// Does what the call asks for. Returns only when something failed.
+/// Carries out the call. Returns only if something failed.
 pub(crate) fn start(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'static>) -> Notice {
     let notice = attempt(call, env, options);
-    // The plain client has one code for whatever is not the command's own.
+    // The plain client has one code for every failure outside the command.
     if call.is_plain_client() { notice.with_code(NOT_FOUND) } else { notice }
 }
 

@@ -26,21 +26,20 @@ use crate::inside::{self, stat_of};
 use crate::output_descriptor::OutputDescriptor;
 use crate::sys;
 
-/// What of an environment is read at a time, bytes, and in all.
+/// The bytes of an environment that are read at a time, and in all.
 const ENVIRON_BYTES: usize = 16 << 10;
 const ENVIRON_BYTES_MAX: usize = 512 << 10;
 
-/// From the start of a command to the look for an agent of which nothing tells. Of many callers at once, most have their
-/// results by then.
+/// The time from the start of a command to the look for an agent without any clue. Of many callers at once, most have
+/// their results by then.
 const LATER: Duration = Duration::from_millis(100);
 
-/// What is known of the agent.
+/// The known facts about the agent.
 #[derive(Debug, Default)]
 enum Agent {
-    /// None is known, or it has ended.
     #[default]
     Unknown,
-    /// It is looked for at this time.
+    /// The look for it is due at this time.
     Sought { clues: AgentClues, at: Instant },
     /// Its descriptor tells its end, until which its number is no other process's.
     Watched(Pid, OwnedFd),
@@ -50,9 +49,9 @@ enum Agent {
 #[derive(Debug, Default)]
 pub(crate) struct Lifeline {
     agent: Agent,
-    /// `None` once it has died, or when its death has no effect.
+    /// `None` once it has died, or if its death has no effect.
     parent: Option<(Pid, OwnedFd)>,
-    /// No process is known that waits for the command, so its readers decide.
+    /// No known process waits for the command, so its readers decide.
     is_left: bool,
 }
 
@@ -65,11 +64,11 @@ impl Lifeline {
         let clues = AgentClues::of(given(options.run_agent), env.iter().map(|entry| entry.to_bytes()));
         let parent = sys::parent();
         if parent.number() <= 1 {
-            // A sandbox starts its first command as the child of its own first process, or of one that is outside.
+            // A sandbox starts its first command as the child of its own first process, or of a process outside.
             let is_left = clues.names_agent() && !inside::is_in_first_namespace();
             return Self { is_left, ..Self::default() };
         }
-        // Opened before the others are looked for, because its death goes unnoticed until then.
+        // Opened before the search for the others, because its death goes unnoticed until then.
         let watch = sys::process_descriptor(parent).ok();
         let agent = match clues.names_agent() || inside::program_of(parent) != NamedProgram::Other {
             true => Agent::above(&clues),
@@ -79,7 +78,7 @@ impl Lifeline {
         Self { agent, parent, is_left: false }
     }
 
-    /// When to look for the agent.
+    /// The time of the look for the agent.
     pub(crate) fn looks_at(&self) -> Option<Instant> {
         match self.agent {
             Agent::Sought { at, .. } => Some(at),
@@ -87,7 +86,8 @@ impl Lifeline {
         }
     }
 
-    /// Looks for the agent, if that was not done yet. Without the parent, what is above now was not above this call.
+    /// Looks for the agent, if that was not done yet. Without the parent, the processes above now were not above this
+    /// call.
     pub(crate) fn look(&mut self) {
         if let Agent::Sought { clues, .. } = self.agent {
             let is_whole = self.parent().is_some_and(|parent| sys::parent() == parent);
@@ -120,25 +120,23 @@ impl Lifeline {
         self.parent().is_some_and(|parent| sys::parent() != parent || sys::is_dying(parent))
     }
 
-    /// The agent has ended.
     pub(crate) fn lose_agent(&mut self) {
         self.agent = Agent::Unknown;
     }
 
-    /// The parent has ended.
     pub(crate) fn lose_parent(&mut self) {
         self.parent = None;
         self.look();
         self.is_left = !matches!(self.agent, Agent::Watched(..));
     }
 
-    /// Whether the command ends once nobody reads what it writes.
+    /// Returns true if the command ends once nobody reads its output.
     pub(crate) fn is_left(&self) -> bool {
         self.is_left
     }
 }
 
-/// Whether there were readers of these outputs, and all have left.
+/// Returns true if there were readers of these outputs, and all have left.
 pub(crate) fn have_lost_readers(outputs: &[OutputDescriptor]) -> bool {
     let mut piped = outputs.iter().filter(|output| output.is_piped()).peekable();
     piped.peek().is_some() && piped.all(OutputDescriptor::has_lost_reader)
@@ -158,8 +156,8 @@ impl Agent {
     }
 }
 
-/// Whether a process was started with a variable that begins so. `None` where its environment does not show. It shows
-/// nothing of a process that is dying, which then counts as one of those between.
+/// Returns true if a process was started with a variable that begins with `variable`. `None` if its environment is
+/// hidden. That of a dying process is empty, so such a process counts as one of those between.
 fn was_started_with(pid: Pid, variable: &[u8]) -> Option<bool> {
     let path = CString::new(format!("/proc/{pid}/environ")).expect("a number has no NUL");
     let file = sys::open(&path, libc::O_RDONLY).ok()?;

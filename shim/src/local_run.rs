@@ -40,10 +40,10 @@ use tree_end::TreeEnd;
 const SHARED: SignalSet = bit(sys::TSTP) | bit(sys::CONT);
 /// The size of the pipes in front of the caller's, bytes.
 const PIPE_BYTES: i32 = 256 << 10;
-/// How long a signal for a group may take from its first member to its last, milliseconds.
+/// The most time between the first and the last member of a group to get a signal, milliseconds.
 const GROUP_PAUSE_MS: i32 = 1;
 
-/// The outputs that are relayed, and the ends of pipes that the shell gets in their places.
+/// The relayed outputs, and the ends of pipes that the shell gets in their places.
 #[derive(Debug, Default)]
 struct OutputPlan {
     pipes: Vec<PipedOutput>,
@@ -51,8 +51,8 @@ struct OutputPlan {
     shells: Vec<(OwnedFd, RawFd)>,
 }
 
-/// Runs the shell as a child, and ends as it does. `become_shell` executes it, and returns only when that failed.
-/// Returns when no child could be made. Then nothing has run.
+/// Runs the shell as a child, and ends as it does. `become_shell` executes it, and returns only if that failed. Returns
+/// if no child could be made. Then nothing has run.
 pub(crate) fn run(
     reporter: Reporter,
     standard: &StandardStreams,
@@ -97,7 +97,7 @@ pub(crate) fn run(
     LocalRun { shell, witness, signals, relay, me, lifeline, ending: None }.finish()
 }
 
-/// Chooses what becomes of the outputs.
+/// Plans the outputs.
 fn plan(standard: &StandardStreams) -> sys::Result<OutputPlan> {
     let mut plan = OutputPlan::default();
     let is_one = standard.has_same_output();
@@ -140,12 +140,12 @@ fn let_go(kept: &[RawFd]) {
     }
 }
 
-/// A process in the same group that does nothing. A signal that waits for it came for the whole group, the shell
-/// included.
+/// A process in the same group that does nothing. A signal pending for it came for the whole group, including the
+/// shell.
 #[derive(Debug)]
 struct Witness {
     pid: Option<Pid>,
-    /// What it is called. The host recognizes the run by it.
+    /// Its name. The host recognizes the run by it.
     name: CString,
 }
 
@@ -164,7 +164,7 @@ impl Witness {
         }
     }
 
-    /// Whether this signal came for the group.
+    /// Returns true if this signal came for the group.
     fn has_got(&self, signal: Signal) -> bool {
         let Some(pid) = self.pid else { return false };
         let is_pending = || sys::pending_signals(pid) & bit(signal) != 0;
@@ -182,7 +182,6 @@ impl Witness {
     }
 }
 
-/// A shell that runs.
 #[derive(Debug)]
 struct LocalRun {
     shell: Pid,
@@ -219,7 +218,7 @@ impl LocalRun {
         while !self.relay.has_drained() {
             let [agent, _] = self.lifeline.watch();
             let [has_signal, has_no_agent] = self.relay.turn([self.watch_signals(), agent]);
-            // A signal ends the wait, because it would have found no shell any more. So does the agent's end.
+            // A signal ends the wait: it found no shell any more. So does the agent's end.
             if (has_signal && self.has_come()) || has_no_agent || self.ending.is_some() {
                 break;
             }
@@ -228,7 +227,7 @@ impl LocalRun {
             leave_process(|| reporter.end_in_time(exit));
         }
         if self.relay.has_pipes() {
-            // It passes on what is still written, as the caller's own pipes would have taken it.
+            // It passes on later output, as the caller's own pipes would have taken it.
             leave_process(|| {
                 while self.relay.has_pipes() {
                     self.relay.turn([]);
@@ -241,7 +240,7 @@ impl LocalRun {
         }
     }
 
-    /// Sleeps until something happens, and deals with it.
+    /// Sleeps until an event, and handles it.
     fn turn(&mut self) {
         let wakes_at = self.tick();
         self.relay.wake_at(wakes_at);
@@ -262,7 +261,7 @@ impl LocalRun {
         }
     }
 
-    /// Goes on to end a command whose agent has ended. Returns when there is more to do.
+    /// Continues ending a command whose agent has ended. Returns the time of the next step.
     fn tick(&mut self) -> Option<Instant> {
         self.ending.as_mut()?.tick(self.witness.pid, Instant::now())
     }
@@ -276,7 +275,7 @@ impl LocalRun {
             return;
         }
         if self.witness.has_got(signal) {
-            // It sleeps with this signal from now on, so that another one would not show.
+            // It has this signal pending from now on, so another one would not show.
             self.witness.end();
             self.witness = Witness::new(self.me, self.witness.name.clone());
         } else {
@@ -284,12 +283,12 @@ impl LocalRun {
         }
     }
 
-    /// Whether a signal has come that the shell would have got.
+    /// Returns true if a signal has come that the shell would have got.
     fn has_come(&self) -> bool {
         std::iter::from_fn(|| sys::next_signal(&self.signals)).any(|signal| signal != sys::CHLD)
     }
 
-    /// The host is gone. If a person has paused the command there, nobody could resume it any more.
+    /// Resumes a command that a person has paused: the host is gone, so nobody else could.
     fn resume(&self) {
         if sys::is_stopped(self.shell) {
             inside::below(self.me).into_iter().for_each(|pid| sys::signal_child(pid, sys::CONT));
@@ -298,7 +297,7 @@ impl LocalRun {
     }
 }
 
-/// Leaves a process that does this and ends.
+/// Forks a process that runs `work` and ends.
 fn leave_process(work: impl FnOnce()) {
     if let Ok(Forked::Child) = sys::fork() {
         sys::restore_mask(SignalSet::MAX);

@@ -52,12 +52,12 @@ use output_descriptor::OutputDescriptor;
 use report::Reporting;
 use sys::{SignalSet, bit};
 
-/// The pause, milliseconds, and the number of retries when the user has too many descriptors in flight (sendmsg(2),
+/// The pause, milliseconds, and the number of retries if the user has too many descriptors in flight (sendmsg(2),
 /// ETOOMANYREFS).
 const IN_FLIGHT_PAUSE_MS: i32 = 20;
 const IN_FLIGHT_RETRIES_MAX: u32 = 250;
 
-/// How long to wait for the host to note a shell that runs without it, milliseconds.
+/// The time in which the host must note a shell that runs without it, milliseconds.
 const TELL_PATIENCE_MS: i32 = 500;
 
 /// One call of the shim as a shell.
@@ -67,33 +67,31 @@ struct ShimCall<'a> {
     options: ShimOptions<'static>,
     kind: Shell,
     shell: &'a CStr,
-    /// The program that runs in the shell's place.
+    /// The program to run in place of the shell.
     direct: Option<DirectCall<'a>>,
 }
 
-/// Why the host did not run the command.
+/// The reason why the host did not run the command.
 enum Attempt {
     /// The real shell runs it, from this process.
     Locally {
         /// This process may not use sockets.
         lacks_sockets: bool,
     },
-    /// The real shell runs it in this process, and the host has been told.
+    /// The real shell runs it in this process, and the host has the report.
     Told,
-    /// There is no host.
     Absent(Notice),
     /// Nothing runs.
     Failed(Notice),
 }
 
-/// Runs the whole program.
 pub(crate) fn run(argv: &[&'static CStr], env: &[&'static CStr]) -> ! {
     let notice = start(argv, env);
     notice::tell(&notice);
     sys::exit(notice.code)
 }
 
-/// Does what the shell was called for. Returns only when something failed.
+/// Carries out the shell's call. Returns only if something failed.
 fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     let options = ShimOptions::find(env.iter().copied());
     if let Some(call) = DirectCall::read(argv) {
@@ -141,7 +139,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         Ok(choices) => choices,
         Err(notice) => return notice,
     };
-    // Found early, because the parent's death goes unnoticed until then.
+    // Done early, because the parent's death goes unnoticed until then.
     let mut lifeline = Lifeline::find(env, &options);
     let (lacks_sockets, unseen) = match invocation.attempt(&mut standard, choices, &mut lifeline) {
         Ok(never) => match never {},
@@ -159,7 +157,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     invocation.run_here(reporting, unseen, &standard, lifeline)
 }
 
-/// The shell that this process stands for, by its `argv[0]` or else its path; sh where neither names a shell.
+/// The shell that this process stands for, by its `argv[0]` or else its path; sh if neither names a shell.
 fn kind_of(name: &CStr, options: &ShimOptions<'_>) -> Result<Shell, Notice> {
     let names = [name.to_bytes(), sys::executed_path().to_bytes()];
     let is_chosen = !given(options.shell).is_empty();
@@ -254,7 +252,7 @@ impl ShimCall<'_> {
 }
 
 impl<'a> ShimCall<'a> {
-    /// Runs the command in this process, or in a child that is reported. Returns only when that failed.
+    /// Runs the command in this process, or in a child that is reported. Returns only if that failed.
     fn run_here(
         &self,
         reporting: Reporting,
@@ -275,12 +273,12 @@ impl<'a> ShimCall<'a> {
         self.become_shell()
     }
 
-    /// Becomes the real shell, in which the command runs. Returns only when that failed.
+    /// Becomes the real shell, which runs the command. Returns only if that failed.
     fn become_shell(&self) -> Notice {
         shell::become_shell(self.shell, self.argv, &self.rules().apply_in_place(self.env))
     }
 
-    /// Adds what the options and a direct call say.
+    /// Adds the choices of the options and of a direct call.
     fn choose(&self, choices: Choices, standard: &StandardStreams, attributes: &mut Attributes) {
         (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
         attributes.extras.live = choices.live;
@@ -291,20 +289,20 @@ impl<'a> ShimCall<'a> {
         }
     }
 
-    /// The rules by which the environment travels.
+    /// The rules for the environment's journey.
     fn rules(&self) -> Rules<'a> {
         let value = |name| self.env.iter().find_map(|entry| entry.to_bytes().strip_prefix(name)).unwrap_or_default();
         let named = value(b"SHELL=".as_slice());
         let link = if shell::leads_to_shim(self.kind, named) { named } else { &[] };
         let path = shell::path_without_links(value(b"PATH="));
-        // What `rexec run` has found there, unless it was run by a shell with a link in its SHELL.
+        // The value that `rexec run` has found there, unless a shell with a link in its SHELL has run it.
         let own = own_value(self.env, b"SHELL");
         let own = if own.is_empty() || shell::leads_to_shim(self.kind, own) { self.shell.to_bytes() } else { own };
         let rules = Rules::new(own, given(self.options.env_drop)).with_link(link);
         rules.undoing(RunChanges(given(self.options.run_set)), path)
     }
 
-    /// Tells the host, if there is one, what runs in this process.
+    /// Reports to the host, if there is one, that something runs in this process.
     #[cold]
     fn tell_host(&self, encode: impl FnOnce(&[u8], &mut Vec<u8>)) {
         let Ok(socket) = connect::to_host(&self.options) else { return };
@@ -318,7 +316,7 @@ impl<'a> ShimCall<'a> {
     }
 }
 
-/// The inherited signal mask, and the signals that were added to it.
+/// The inherited signal mask, and the signals added to it.
 struct SignalMask {
     inherited: SignalSet,
     forwarded: SignalSet,
@@ -332,7 +330,7 @@ impl SignalMask {
         Self { inherited: sys::block_signals(forwarded | sys::WRITE_ERRORS), forwarded }
     }
 
-    /// Lets pending signals have the effect that they would have had on the real shell.
+    /// Gives pending signals the effect that they would have had on the real shell.
     fn restore(&self) {
         sys::restore_mask(self.inherited);
     }

@@ -1,4 +1,4 @@
-//! What the shim itself says, always on stderr.
+//! The shim's own messages, always on stderr.
 
 use nix::libc;
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
@@ -7,7 +7,7 @@ use rexec_sh::protocol::wire::{Hello, WireError};
 
 use crate::sys;
 
-/// Writes a notice to stderr, as far as stderr takes it.
+/// Writes a notice to stderr, until stderr takes no more.
 pub(crate) fn tell(notice: &Notice) {
     let text = notice.to_string();
     let mut rest = text.as_bytes();
@@ -16,7 +16,7 @@ pub(crate) fn tell(notice: &Notice) {
     }
 }
 
-/// The notice on bytes that rexec-host of this release would not send.
+/// The notice about bytes that a rexec-host of this release would not send.
 #[cold]
 pub(crate) fn misunderstood(error: &WireError) -> Notice {
     const HINT: &str = "install rexec-sh and rexec-host of the same release, then restart rexec-host";

@@ -1,7 +1,7 @@
-//! One of the caller's two output descriptors. Writes do not wait, as far as the kind of file allows.
+//! One of the caller's two output descriptors. Writes do not wait, if the kind of file allows that.
 //!
-//! Invariants: no flag of the inherited descriptor changes, because the caller shares it; pipes and terminals are opened
-//! a second time for non-blocking writes; a closed output stays closed and gets no more bytes.
+//! Invariants: no flag of the inherited descriptor changes, because the caller shares it; pipes and terminals are
+//! opened a second time for non-blocking writes; a closed output stays closed and gets no more bytes.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -12,9 +12,9 @@ use rexec_sh::protocol::wire::CallerStream;
 use crate::collect::StandardStreams;
 use crate::sys::{self, FileKind};
 
-/// Bytes that a pipe takes without waiting when it polls as writable.
+/// Bytes that a pipe takes without waiting if it polls as writable.
 const PIPE_ROOM_BYTES: usize = 4096;
-/// Bytes that a terminal usually takes without waiting when it polls as writable.
+/// Bytes that a terminal usually takes without waiting if it polls as writable.
 const TERMINAL_ROOM_BYTES: usize = 512;
 
 /// The result of a write.
@@ -35,11 +35,11 @@ pub(crate) struct OutputDescriptor {
     kind: FileKind,
     is_terminal: bool,
     is_closed: bool,
-    /// It was let go of, and its reader may still be there.
+    /// It was let go of; its reader may still be there.
     has_ended: bool,
     /// Bytes that could not be written although the reader was there.
     lost: usize,
-    /// The second, non-blocking opening. `Some(None)` when it failed.
+    /// The second, non-blocking opening. `Some(None)` if it failed.
     reopened: Option<Option<OwnedFd>>,
 }
 
@@ -100,7 +100,8 @@ impl OutputDescriptor {
         sys::open(path, libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY).ok()
     }
 
-    /// Whether this error of a write means that the reader is gone. A full disk does not: the next bytes may find space.
+    /// Returns true if this error of a write means that the reader is gone. A full disk does not: the next bytes may
+    /// find space.
     pub(crate) fn is_without_reader(&self, error: Errno) -> bool {
         matches!(error, Errno::EPIPE | Errno::ECONNRESET | Errno::ENOTCONN)
             || (self.kind == FileKind::Character && error == Errno::EIO)
@@ -112,12 +113,11 @@ impl OutputDescriptor {
         self.lost
     }
 
-    /// Whether bytes were lost although the reader was there.
+    /// Returns true if bytes were lost although the reader was there.
     pub(crate) fn has_lost(&self) -> bool {
         self.lost > 0
     }
 
-    /// Closes the output.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
     }
@@ -126,7 +126,7 @@ impl OutputDescriptor {
         self.is_closed
     }
 
-    /// Lets go of the output, which gets no more bytes.
+    /// Lets go of the output. It gets no more bytes.
     pub(crate) fn end(&mut self) {
         if !self.is_closed {
             (self.is_closed, self.has_ended, self.reopened) = (true, true, None);
@@ -134,12 +134,12 @@ impl OutputDescriptor {
         }
     }
 
-    /// Whether its reader has left.
+    /// Returns true if its reader has left.
     pub(crate) fn has_lost_reader(&self) -> bool {
         self.is_closed && !self.has_ended
     }
 
-    /// Whether the reader has taken everything. A file or a terminal has.
+    /// Returns true if the reader has taken everything. A file or a terminal always has.
     pub(crate) fn is_taken(&self) -> bool {
         match self.kind {
             FileKind::Pipe => sys::queued(self.fd) == 0,
@@ -148,7 +148,7 @@ impl OutputDescriptor {
         }
     }
 
-    /// Whether it has, or had, a reader that could close its end.
+    /// Returns true if it has, or had, a reader that could close its end.
     pub(crate) fn is_piped(&self) -> bool {
         matches!(self.kind, FileKind::Pipe | FileKind::Socket)
     }

@@ -1,9 +1,9 @@
-//! The relay: passes on what a command in a sandbox writes, and has it reported.
+//! The relay: passes on the output of a command in a sandbox, and reports it.
 //!
-//! An output that is a pipe or a socket of the caller's has a pipe of the relay's in front. A file stays the command's
-//! own, and the relay reads what is added to it.
+//! A pipe of the relay's stands before an output that is a pipe or a socket of the caller's. A file stays the command's
+//! own, and the relay reads its additions.
 //!
-//! Invariants: every byte goes on, in order; a pipe whose reader has left is closed, so that its writers learn of it; no
+//! Invariants: every byte goes on, in order; a pipe whose reader has left is closed, so that its writers notice; no
 //! wait for the host.
 
 mod flood_end;
@@ -22,51 +22,51 @@ use crate::reporter::Reporter;
 use crate::sys;
 use flood_end::{END_BYTES, FloodEnd};
 
-/// Output that is read at a time, bytes.
+/// The bytes of output read at a time.
 const READ_BYTES: usize = 64 << 10;
 /// When output came as recently as this, more is left to gather …
 const BUSY: Duration = Duration::from_millis(1);
 /// … if it was less than this, bytes …
 const SMALL_BYTES: usize = 16 << 10;
-/// … for this long, so that a command that writes much in small pieces wakes the relay seldom.
+/// … for this long, so that a command that writes much in small pieces rarely wakes the relay.
 const GATHER: Duration = Duration::from_micros(250);
-/// The size that is asked for of the pipes of a flood, bytes. Then few wake-ups of this process move much. With larger
-/// ones, what is in them outgrows the processor's cache.
+/// The wanted size of the pipes of a flood, bytes. Then few wake-ups of this process move much. The contents of larger
+/// ones outgrow the processor's cache.
 const FLOOD_PIPE_BYTES: i32 = 512 << 10;
-/// When a flood has moved less than this, more is left to gather, bytes …
+/// If a flood has moved less than this, more is left to gather, bytes …
 const FLOOD_MOVE_BYTES: usize = 128 << 10;
 /// … for this long. A fast writer has not filled the pipe by then, and so does not wait for this process.
 const FLOOD_GATHER: Duration = Duration::from_micros(20);
-/// How long writes to a file are left to gather, while it grows. A file that rests is looked at less and less often …
+/// The time for which writes to a growing file are left to gather. A resting file is examined less and less often …
 const FILE_PAUSE: Duration = Duration::from_millis(10);
-/// … down to this. It is not watched (inotify(7)): the end of a watch takes the kernel up to 25 ms, for which the command's
-/// end would wait.
+/// … up to this pause. It is not watched (inotify(7)): the end of a watch takes the kernel up to 25 ms, and the
+/// command's end would wait for it.
 const FILE_PAUSE_MAX: Duration = Duration::from_millis(160);
-/// What of a file is read when the command has ended, bytes; of a longer rest, the last part.
+/// The bytes of a file that are read after the command's end; of a longer rest, the last part.
 const FILE_REST_BYTES: i64 = 128 << 10;
 
-/// A pipe of the relay's, in front of one of the caller's outputs.
+/// A pipe of the relay's before one of the caller's outputs.
 #[derive(Debug)]
 pub(crate) struct PipedOutput {
     read_end: OwnedFd,
     output: OutputDescriptor,
     fd: RawFd,
     buffer: Vec<u8>,
-    /// What of the buffer is not written yet.
+    /// The start of the unwritten part of the buffer.
     from: usize,
     to: usize,
     /// Bytes that come before the end of the shell, once it has ended.
     due: Option<usize>,
     can_move: bool,
-    /// More comes than is reported. It is moved unread and counted.
+    /// The output exceeds the reports. It is moved unread and counted.
     is_flood: bool,
     flood_end: FloodEnd,
     is_blocked: bool,
-    /// Why nothing more is passed on.
+    /// The reason why nothing more is passed on.
     over: Option<PipeOver>,
 }
 
-/// Who has left a pipe.
+/// The side that has left a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PipeOver {
     Writers,
@@ -78,15 +78,15 @@ enum PipeOver {
 pub(crate) struct WrittenFile {
     stream: CallerStream,
     file: OwnedFd,
-    /// What was read of it, bytes.
+    /// The bytes of it that were read.
     at: i64,
-    /// When it is looked at next, and how long after that when it has not grown by then.
+    /// The time of the next look, and the pause after that if it has not grown by then.
     look_at: Instant,
     pause: Duration,
 }
 
 impl PipedOutput {
-    /// A pipe in front of the descriptor with this number.
+    /// A pipe before the descriptor with this number.
     pub(crate) fn new(read_end: OwnedFd, output: OutputDescriptor, fd: RawFd, can_move: bool) -> Self {
         let buffer = vec![0; READ_BYTES];
         let (from, to, due, flood_end) = (0, 0, None, FloodEnd::default());
@@ -94,7 +94,7 @@ impl PipedOutput {
         Self { read_end, output, fd, buffer, from, to, due, can_move, is_flood, flood_end, is_blocked, over }
     }
 
-    /// The caller's descriptor that it writes to.
+    /// The number of the caller's descriptor that it writes.
     pub(crate) fn number(&self) -> RawFd {
         self.fd
     }
@@ -103,7 +103,7 @@ impl PipedOutput {
         self.over.is_some() || (self.from == self.to && self.due == Some(0))
     }
 
-    /// Reads or moves what is there, as far as the output takes it. Returns how many bytes came.
+    /// Reads or moves the waiting bytes that the output takes. Returns the number of bytes that came.
     fn pass_on(&mut self, reporter: &mut Option<Reporter>) -> usize {
         self.is_blocked = false;
         self.write();
@@ -130,7 +130,7 @@ impl PipedOutput {
         }
     }
 
-    /// Moves this much on without looking at it, and holds the end of it. Returns how many bytes went.
+    /// Moves this much on without looking at it, and holds its end. Returns the number of bytes moved.
     fn move_flood(&mut self, queued: usize, reporter: &mut Option<Reporter>) -> usize {
         let Some(reporter) = reporter else { return self.move_on(queued) };
         if !self.flood_end.has_room(queued) {
@@ -150,14 +150,14 @@ impl PipedOutput {
         }
         let last = self.move_on(if held > 0 { held } else { rest });
         if last != held {
-            // What is held is not what has gone.
+            // The held bytes are not those that were moved.
             let earlier = self.flood_end.take(&mut self.buffer).saturating_sub(held);
             reporter.lose(self.output.stream, earlier + last);
         }
         moved + last
     }
 
-    /// Moves this much on. Returns how many bytes went.
+    /// Moves at most this much on. Returns the number of bytes moved.
     fn move_on(&mut self, most: usize) -> usize {
         match sys::splice(&self.read_end, self.fd, most) {
             Ok(0) => self.over = Some(PipeOver::Writers),
@@ -173,7 +173,7 @@ impl PipedOutput {
         0
     }
 
-    /// Reports what is held of a flood's end.
+    /// Reports the held end of a flood.
     fn report_flood_end(&mut self, reporter: &mut Option<Reporter>) {
         let length = self.flood_end.take(&mut self.buffer);
         if let Some(reporter) = reporter.as_mut().filter(|_| length > 0) {
@@ -181,7 +181,7 @@ impl PipedOutput {
         }
     }
 
-    /// Reads, writes and reports what is there. Returns how many bytes came.
+    /// Reads, writes and reports the waiting bytes. Returns the number of bytes that came.
     fn read(&mut self, reporter: &mut Option<Reporter>) -> usize {
         let most = self.due.unwrap_or(READ_BYTES).min(READ_BYTES);
         match sys::read(self.read_end.as_raw_fd(), &mut self.buffer[..most]) {
@@ -220,7 +220,7 @@ impl PipedOutput {
 }
 
 impl WrittenFile {
-    /// The file that is open under this path. `None` when it cannot be read.
+    /// The file that is open under this path. `None` if it cannot be read.
     pub(crate) fn open(stream: CallerStream, fd: RawFd, path: &CStr) -> Option<Self> {
         let file = sys::open(path, libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY).ok()?;
         let at = sys::write_place(fd)?;
@@ -249,12 +249,11 @@ impl WrittenFile {
                 _ => return,
             }
         }
-        // A file that was cut is read from its new end.
+        // A shortened file is read from its new end.
         self.at = self.at.min(size);
     }
 }
 
-/// The outputs of one command.
 #[derive(Debug)]
 pub(crate) struct OutputRelay {
     pipes: Vec<PipedOutput>,
@@ -262,17 +261,16 @@ pub(crate) struct OutputRelay {
     /// `None` once the end is reported.
     reporter: Option<Reporter>,
     had_readers: bool,
-    /// How many of the pipes may still have a reader.
+    /// The number of pipes that may still have a reader.
     readers: usize,
-    /// When the caller of [`OutputRelay::turn`] has something to do.
+    /// The time at which the caller of [`OutputRelay::turn`] has work.
     wakes_at: Option<Instant>,
-    /// When output came last, and until when more of it gathers.
+    /// The time of the last output, and the end of the time in which more of it gathers.
     passed: Option<Instant>,
     gathers_until: Option<Instant>,
 }
 
 impl OutputRelay {
-    /// A relay of these outputs.
     pub(crate) fn new(pipes: Vec<PipedOutput>, files: Vec<WrittenFile>, reporter: Reporter) -> Self {
         let readers = pipes.len();
         Self {
@@ -287,27 +285,27 @@ impl OutputRelay {
         }
     }
 
-    /// Whether the caller's pipes had readers, and all have left.
+    /// Returns true if the caller's pipes had readers, and all have left.
     pub(crate) fn has_lost_readers(&self) -> bool {
         self.had_readers && self.readers == 0
     }
 
-    /// Has [`OutputRelay::turn`] return at this time.
+    /// Makes [`OutputRelay::turn`] return at this time.
     pub(crate) fn wake_at(&mut self, at: Option<Instant>) {
         self.wakes_at = at;
     }
 
-    /// Whether a host is told what happens.
+    /// Returns true if a host gets reports.
     pub(crate) fn has_host(&self) -> bool {
         self.reporter.is_some()
     }
 
-    /// Whether a process may still write to a pipe.
+    /// Returns true if a process may still write to a pipe.
     pub(crate) fn has_pipes(&self) -> bool {
         !self.pipes.is_empty()
     }
 
-    /// The shell has ended: what it wrote is in the pipes by now, and comes before the end.
+    /// Notes that the shell has ended: its output is in the pipes by now, and comes before the end.
     pub(crate) fn begin_end(&mut self) {
         for pipe in &mut self.pipes {
             pipe.due = Some(sys::queued(pipe.read_end.as_raw_fd()));
@@ -315,12 +313,12 @@ impl OutputRelay {
         self.gathers_until = None;
     }
 
-    /// Whether what the shell wrote is with the caller.
+    /// Returns true if the caller has the shell's output.
     pub(crate) fn has_drained(&self) -> bool {
         self.pipes.iter().all(PipedOutput::has_drained)
     }
 
-    /// Reports the end. What still comes is not reported. Returns the reporter if the FIFO has no room for the end.
+    /// Reports the end. Later output is not reported. Returns the reporter if the FIFO has no room for the end.
     pub(crate) fn end(&mut self, exit: Exit) -> Option<Reporter> {
         self.pipes.iter_mut().for_each(|pipe| pipe.report_flood_end(&mut self.reporter));
         let mut reporter = self.reporter.take();
@@ -343,7 +341,8 @@ impl OutputRelay {
         late
     }
 
-    /// Sleeps until there is something to do or one of the `others` has an event, and does it. Returns which have one.
+    /// Sleeps until there is something to do or one of the `others` has an event, and does it. Returns true for each of
+    /// the others that has one.
     pub(crate) fn turn<const OTHERS: usize>(&mut self, others: [libc::pollfd; OTHERS]) -> [bool; OTHERS] {
         let host = self.reporter.as_ref().map_or(sys::watch(-1, 0), Reporter::watch);
         let mut watched = others.to_vec();
@@ -390,7 +389,7 @@ impl OutputRelay {
         has_event
     }
 
-    /// Closes outputs to which no process writes any more, or whose reader has left.
+    /// Closes outputs that no process writes any more, or whose reader has left.
     fn close_ended(&mut self) {
         self.pipes.retain_mut(|pipe| {
             if let Some(over) = pipe.over {

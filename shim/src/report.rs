@@ -1,4 +1,4 @@
-//! The beginning of a report: which command this process runs itself, and in what sandbox.
+//! The beginning of a report: the command that this process runs itself, and its sandbox.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::AsRawFd;
@@ -19,19 +19,19 @@ use crate::inside;
 use crate::reporter::Reporter;
 use crate::sys::{self, bit};
 
-/// Processes above this one that are looked at.
+/// The most examined ancestors.
 const ANCESTORS_MAX: u32 = 64;
-/// How much of `/proc/self/stat` is read, bytes.
+/// The bytes of `/proc/self/stat` that are read.
 const STAT_BYTES: usize = 1024;
 /// Fields of `/proc/self/stat` from the state, the third, to the start, the twenty-second.
 const START_PLACE: usize = 19;
 
-/// What reports the command of this call.
+/// The reporter of this call's command.
 #[derive(Debug)]
 pub(crate) enum Reporting {
     /// This process.
     Own(Box<Reporter>),
-    /// A shim above it, which reports all that is written below.
+    /// A shim above it, which reports all output below.
     Above,
     /// Nobody: no host takes reports.
     Nobody,
@@ -50,15 +50,15 @@ pub(crate) fn is_in_reported_run(options: &ShimOptions<'_>) -> bool {
     marked_run(given(options.reported)) != RunMark::default() && is_below_reporter()
 }
 
-/// The environment of the command that is reported: that of one that the host runs, and the entry with its mark. Shims
-/// below it that cannot see this process must not report it a second time.
+/// The environment of the reported command: as in the host, and the entry with its mark. Shims below it that cannot see
+/// this process must not report it a second time.
 pub(crate) fn environment<'s>(rules: &'s Rules<'_>, env: &[&'s CStr], entry: &'s CStr) -> Vec<&'s CStr> {
     let mut env = rules.apply(env.iter().copied());
     env.push(entry);
     env
 }
 
-/// Reports the beginning. `None` when no host takes it.
+/// Reports the beginning. `None` if no host takes it.
 fn tell(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option<Reporter> {
     if !shares_namespace_with_children() {
         return None;
@@ -71,21 +71,21 @@ fn tell(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option
     let before = sys::block_signals(bit(Signal::PIPE));
     let is_told = reporter.begin(&beginning);
     if !is_told {
-        // A reader that has just left has caused a SIGPIPE, which is not the shell's.
+        // A reader that has just left has caused a SIGPIPE, which is not for the shell.
         let _ = sys::signal_descriptor(bit(Signal::PIPE)).map(|pending| sys::next_signal(&pending));
     }
     sys::restore_mask(before);
     is_told.then_some(reporter)
 }
 
-/// Whether this process's children are in its own pid namespace. After unshare(2) the first child would be the init of
-/// another one, which the shell must not be.
+/// Returns true if this process's children are in its own pid namespace. After unshare(2) the first child would be the
+/// init of another one; the shell must not be that.
 fn shares_namespace_with_children() -> bool {
     let inode = |path| sys::status_at(path).ok().map(|status| status.inode);
     inode(c"/proc/self/ns/pid") == inode(c"/proc/self/ns/pid_for_children")
 }
 
-/// Whether a process above is this program, too. It reports what this one writes.
+/// Returns true if a process above is this program, too. It reports the output of this one.
 fn is_below_reporter() -> bool {
     let Ok(own) = sys::status_at(c"/proc/self/exe") else { return false };
     let mut pid = sys::parent();
@@ -103,7 +103,7 @@ fn is_below_reporter() -> bool {
 fn encode(call: &ShimCall<'_>, place: ShimPlace, masks: &ValueMasks) -> Option<Vec<u8>> {
     let rules = Rules::new(call.shell.to_bytes(), given(call.options.env_drop));
     let mut room = REPORTED_ENV_BYTES;
-    // An agent's sandbox calls the shell again by the path that it was set to. The host compares the two.
+    // An agent's sandbox calls the shell again by the configured path. The host compares the two.
     let set = call.env.iter().copied().filter(|entry| entry.to_bytes().starts_with(b"CLAUDE_CODE_SHELL="));
     let named = |entry: &CStr| CString::new(reported_variable(entry.to_bytes())).expect("a part of a C string");
     let env: Vec<CString> = set.chain(rules.apply(call.env.iter().copied())).map(named).collect();

@@ -1,8 +1,8 @@
-//! The reporter: writes what a command does to the host's FIFO.
+//! The reporter: writes the events of a command to the host's FIFO.
 //!
-//! Invariants: no write waits; what the FIFO has no room for is kept up to a bound, of which the newest part stays, and
-//! counted beyond it, so that the end of an output is always reported; the command goes on as if nobody read; the FIFO is
-//! this user's and closed to others.
+//! Invariants: no write waits; output without room in the FIFO is kept up to a bound, the newest part of it, and
+//! counted beyond, so the end of an output is always reported; the command goes on as if nobody read; the FIFO is this
+//! user's and closed to others.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,26 +22,27 @@ use rexec_sh::protocol::wire::CallerStream;
 
 use crate::sys;
 
-/// How long output waits for more, so that a command that writes in small pieces costs few records.
+/// The time for which output waits for more, so that a command that writes in small pieces costs few records.
 const DELAY: Duration = Duration::from_millis(20);
-/// What is kept of output for which there is no room, bytes: its newest part. Twice as much may wait.
+/// The newest bytes kept of output for which there is no room. Twice as many may wait.
 const KEPT_BYTES: usize = 8 << 10;
-/// How long the end of a report waits for room in the FIFO, milliseconds. A host that has not read by then is not told.
+/// The time for which the end of a report waits for room in the FIFO, milliseconds. A host that has not read by then
+/// does not get it.
 const END_PATIENCE_MS: i32 = 10_000;
 
-/// How long a shim that has ended stays to be found by the host.
+/// The time for which an ended shim stays to be found by the host.
 const SIGHT_PATIENCE: Duration = Duration::from_millis(250);
-/// Output that is reported in a second, bytes. The rest is counted, so that a flood costs nothing but that.
+/// The bytes of output reported in a second. The rest is only counted, so a flood costs little.
 const ALLOWANCE_BYTES: usize = 2 << 20;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is not reported yet of one output.
+/// The unreported part of one output.
 #[derive(Debug)]
 struct ReportedStream {
     stream: CallerStream,
-    /// What is only counted, bytes. It came before the rest.
+    /// Bytes that are only counted. They came before the rest.
     unreported: u64,
-    /// What of it is not masked yet.
+    /// The part of it that is not masked yet.
     masked: MaskedStream,
     /// Output that waits for more, or for room.
     waiting: Vec<u8>,
@@ -55,20 +56,20 @@ pub(crate) struct Reporter {
     mark: RunMark,
     number: u32,
     record: Vec<u8>,
-    /// Both streams, the one that was written to last behind the other one.
+    /// Both streams; the last written one is the second.
     streams: [ReportedStream; 2],
-    /// When the output that waits is reported.
+    /// The time at which the waiting output is reported.
     due: Option<Instant>,
-    /// Output is reported until the FIFO holds this, bytes. The rest of it is for beginnings and ends.
+    /// Output is reported until the FIFO holds this many bytes. The rest of it is for beginnings and ends.
     room: usize,
-    /// It was full, and has not been read far enough since.
+    /// It was full, and not enough has been read since.
     is_full: bool,
-    /// What was reported in the second that began then, bytes.
+    /// The start of the present second, and the bytes reported in it.
     second: (Instant, usize),
 }
 
 impl Reporter {
-    /// Opens the FIFO beside this socket. `None` when no host reads it, or when it cannot be trusted.
+    /// Opens the FIFO beside this socket. `None` if no host reads it, or if it cannot be trusted.
     pub(crate) fn open(socket: &Path, masks: &ValueMasks) -> Option<Self> {
         let uid = sys::effective_uid();
         match place::check_directory(place::directory(socket), uid) {
@@ -81,7 +82,7 @@ impl Reporter {
         if owner != uid || mode & 0o177 != 0 {
             return None;
         }
-        // A short record may take a whole page of it, so it may be full when it holds half of its bytes.
+        // A short record may take a whole page of it, so it may be full with half of its bytes.
         let room = sys::capacity(fifo.as_raw_fd()).map_or(RECORD_BYTES_MAX, |capacity| capacity / 4);
         Some(Self {
             fifo,
@@ -97,25 +98,25 @@ impl Reporter {
         })
     }
 
-    /// What names this run in its command's environment.
+    /// The mark of this run in its command's environment.
     pub(crate) fn mark(&self) -> RunMark {
         self.mark
     }
 
-    /// The variable with that. `socket` is the path of the host's socket as the caller has chosen it.
+    /// The variable with the mark. `socket` is the host's socket that the caller has chosen.
     pub(crate) fn entry(&self, socket: Option<&CStr>) -> CString {
         reported_entry(&self.mark, given(socket))
     }
 
-    /// Reports the beginning. Returns whether the FIFO has all of it.
+    /// Reports the beginning. Returns true if the FIFO has all of it.
     pub(crate) fn begin(&mut self, beginning: &[u8]) -> bool {
         let count = beginning.chunks(PAYLOAD_BYTES_MAX).count();
         let pieces = beginning.chunks(PAYLOAD_BYTES_MAX).zip(1..);
         pieces.into_iter().all(|(piece, at)| self.write(&Report::Begin { piece, is_last: at == count }))
     }
 
-    /// Whether there is room for output. Once there was none, much must have been read before there is room again, so that
-    /// what is left out are few and long pieces.
+    /// Returns true if there is room for output. Once there was none, much must be read before there is room again, so
+    /// that the left-out pieces are few and long.
     pub(crate) fn has_room(&mut self) -> bool {
         if !self.has_allowance() {
             return false;
@@ -143,7 +144,7 @@ impl Reporter {
         }
     }
 
-    /// Counts output that nobody has looked at.
+    /// Counts output that nobody has seen.
     pub(crate) fn lose(&mut self, stream: CallerStream, bytes: usize) {
         if bytes == 0 {
             return;
@@ -158,12 +159,12 @@ impl Reporter {
         }
     }
 
-    /// When output has waited long enough.
+    /// The time at which output has waited long enough.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Reports the output that waits. Where the FIFO has only room for beginnings and ends, or enough was reported in this
+    /// Reports the waiting output. If the FIFO has room only for beginnings and ends, or enough was reported in this
     /// second, the newest part waits on.
     pub(crate) fn flush(&mut self) {
         self.due = None;
@@ -187,7 +188,7 @@ impl Reporter {
         self.tell_waiting() && self.write(&Report::End(exit))
     }
 
-    /// The same, and waits for room.
+    /// As [`Reporter::end`], and waits for room.
     pub(crate) fn end_in_time(mut self, exit: Exit) {
         let until = Instant::now() + Duration::from_millis(END_PATIENCE_MS.unsigned_abs().into());
         while !self.end(exit) && Instant::now() < until {
@@ -199,8 +200,8 @@ impl Reporter {
         }
     }
 
-    /// Waits until the host has looked for this process, without which it does not believe the report. Mostly it has
-    /// done so when the command ends.
+    /// Waits until the host has looked for this process; otherwise it does not believe the report. Mostly it has done
+    /// so when the command ends.
     pub(crate) fn stay_until_seen(&self) {
         let fifo = self.fifo.as_raw_fd();
         // The host locks the FIFO before it reads, until it has looked.
@@ -215,7 +216,7 @@ impl Reporter {
         }
     }
 
-    /// The poll(2) entry that tells when the host has left.
+    /// The poll(2) entry for the departure of the host.
     pub(crate) fn watch(&self) -> libc::pollfd {
         sys::watch(self.fifo.as_raw_fd(), 0)
     }
@@ -232,7 +233,7 @@ impl Reporter {
         is_over
     }
 
-    /// Reports what waits and what is counted, as far as the FIFO takes it. Returns whether it took all.
+    /// Reports the waiting and the counted output, until the FIFO is full. Returns true if it took all.
     fn tell_waiting(&mut self) -> bool {
         (0..self.streams.len()).all(|at| self.tell_stream(at))
     }
@@ -268,7 +269,7 @@ impl ReportedStream {
         Self { stream, unreported: 0, masked: MaskedStream::new(masks.clone()), waiting: Vec::new() }
     }
 
-    /// Keeps this much of what waits, the newest part, and counts the rest.
+    /// Keeps this much of the waiting output, the newest part, and counts the rest.
     fn keep(&mut self, bytes: usize) {
         let oldest = self.waiting.len().saturating_sub(bytes);
         self.waiting.drain(..oldest);

@@ -14,7 +14,7 @@ use rexec_sh::protocol::shell_places::{is_in, places};
 
 use crate::sys::{self, FileKind, FileStatus};
 
-/// Whether this `argv[0]`, without the dash of a login shell, leads to the shim. A path where a real shell usually is
+/// Returns true if this `argv[0]`, without the dash of a login shell, leads to the shim. The usual path of a real shell
 /// counts as the real shell, even if the shim has replaced it.
 pub(crate) fn leads_to_shim(shell: Shell, name: &[u8]) -> bool {
     if places(shell).iter().any(|place| place.to_bytes() == name) {
@@ -37,7 +37,8 @@ fn is_myself(found: &FileStatus) -> bool {
     myself().is_some_and(|myself| myself.is_same_file(found))
 }
 
-/// The real shell's path: the one in `REXEC_SHELL`, or the place that the caller of `env` would have found, or the first.
+/// The real shell's path: the one in `REXEC_SHELL`, or the place that the caller of `env` would have found, or the
+/// first.
 pub(crate) fn find<'a>(shell: Shell, chosen: Option<&'a CStr>, env: &[&CStr]) -> Result<&'a CStr, Notice> {
     if let Some(path) = chosen.filter(|path| !path.is_empty()) {
         return check_chosen(path).map(|()| path);
@@ -55,7 +56,7 @@ pub(crate) fn find<'a>(shell: Shell, chosen: Option<&'a CStr>, env: &[&CStr]) ->
     })
 }
 
-/// A link has the name of a shell that the shim cannot be.
+/// The notice about a link with the name of a shell that the shim cannot be.
 pub(crate) fn cannot_be(name: &str) -> Notice {
     let known = Shell::ALL.map(Shell::word).join(", ");
     Notice::new(
@@ -65,8 +66,8 @@ pub(crate) fn cannot_be(name: &str) -> Notice {
     )
 }
 
-/// The places that the caller would have found without the shim. Where PATH led to the shim, they are in the order of PATH;
-/// else it is the shell of the user.
+/// The places that the caller would have found without the shim. If PATH led to the shim, they are in the order of
+/// PATH; otherwise it is the user's shell.
 fn likely_places(places: &'static [&'static CStr], env: &[&CStr]) -> impl Iterator<Item = &'static CStr> {
     let value = |name: &[u8]| env.iter().find_map(|entry| entry.to_bytes().strip_prefix(name)).unwrap_or_default();
     let executed = sys::executed_path().to_bytes();
@@ -93,7 +94,7 @@ fn check_chosen(path: &CStr) -> Result<(), Notice> {
     }
 }
 
-/// The entry for a `PATH` of this value without the folders that lead to the shim; `None` when it has none.
+/// The entry for a `PATH` of this value without the folders that lead to the shim; `None` if it has none.
 pub(crate) fn path_without_links(path: &[u8]) -> Option<CString> {
     let kept = run_changes::without_folders(path, |folder| {
         let Ok(link) = CString::new([folder, b"/bash"].concat()) else { return false };
@@ -102,14 +103,14 @@ pub(crate) fn path_without_links(path: &[u8]) -> Option<CString> {
     CString::new([b"PATH=".as_slice(), &kept].concat()).ok()
 }
 
-/// The environment without what the preload has put there.
+/// The environment without the entries of the preload.
 pub(crate) fn without_agent<'e>(env: &[&'e CStr]) -> Vec<&'e CStr> {
     let put = || run_changes::AGENTS.into_iter().chain([run_changes::PRELOAD_FED, "REXEC_SHELL"]);
     let name = |entry: &CStr| entry.to_bytes().split(|&byte| byte == b'=').next().unwrap_or_default().to_vec();
     env.iter().copied().filter(|entry| !put().any(|put| name(entry) == put.as_bytes())).collect()
 }
 
-/// Becomes the real shell, with unchanged arguments. Returns only when that failed.
+/// Becomes the real shell, with unchanged arguments. Returns only if that failed.
 pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr]) -> Notice {
     let error = sys::execute(path, argv, env);
     let code = if error == nix::errno::Errno::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };

@@ -44,7 +44,8 @@ extern "C" fn main(argc: c_int, argv: *const *const c_char, envp: *const *const 
 }
 
 /// # Safety
-/// `list` must have `most` strings, or strings up to a NULL, and they must live unchanged as long as what is returned.
+///
+/// `list` must have `most` strings, or strings up to a NULL, and they must live unchanged as long as the result.
 unsafe fn strings(list: *const *const c_char, most: usize) -> Vec<&'static CStr> {
     let mut found = Vec::with_capacity(64);
     while found.len() < most {
@@ -53,7 +54,7 @@ unsafe fn strings(list: *const *const c_char, most: usize) -> Vec<&'static CStr>
         if string.is_null() {
             break;
         }
-        // SAFETY: it is a NUL-terminated string that lives for ever.
+        // SAFETY: it is a NUL-terminated string that lives forever.
         found.push(unsafe { CStr::from_ptr(string) });
     }
     found

@@ -1,7 +1,7 @@
 //! Leaves a note about a command that runs without a host.
 //!
-//! Invariants: the command is neither delayed nor failed by it, whatever becomes of the note; no symbolic link is followed;
-//! only a regular file of this user's that is closed to others gets a note.
+//! Invariants: the command is neither delayed nor failed by it, whatever happens to the note; it follows no symbolic
+//! link; only a regular file of this user's that is closed to others gets a note.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::AsRawFd;
@@ -17,10 +17,9 @@ use rexec_sh::protocol::unseen::{FILE_BYTES_MAX, UnseenNote, UnseenReason};
 use crate::ShimCall;
 use crate::sys::{self, bit};
 
-/// How often a file is opened that a host takes at the same moment.
+/// The number of attempts to open a file that a host takes at the same moment.
 const TRIES: u32 = 3;
 
-/// Leaves a note about this call.
 #[cold]
 pub(crate) fn leave(call: &ShimCall<'_>, reason: UnseenReason) {
     let uid = sys::effective_uid();
@@ -39,7 +38,7 @@ pub(crate) fn leave(call: &ShimCall<'_>, reason: UnseenReason) {
     add(&place::unseen_path(&socket), uid, &line);
 }
 
-/// The caller's name, as a host would say it.
+/// The caller's name, as a host would show it.
 fn name<'a>(call: &ShimCall<'a>) -> &'a [u8] {
     let (whoami, run) = (given(call.options.whoami), given(call.options.run_agent));
     let known = || known_name(run, call.env.iter().map(|entry| entry.to_bytes()));
@@ -52,12 +51,12 @@ fn add(path: &Path, uid: u32, line: &[u8]) {
     let before = sys::block_signals(bit(sys::XFSZ));
     for _ in 0..TRIES {
         let Ok(file) = sys::open_to_append(&path) else { break };
-        // A file that a host has read has no name any more, and another one is made.
+        // A file that a host has read has no name any more, and a new one is made.
         let Some(bytes) = sys::lock_shared(&file).then(|| sys::private_file_size(&file, uid)).flatten() else {
             continue;
         };
         if bytes < FILE_BYTES_MAX && sys::write(file.as_raw_fd(), line).is_err() {
-            // The signal is not the shell's.
+            // The signal is not for the shell.
             let _ = sys::signal_descriptor(bit(sys::XFSZ)).map(|pending| sys::next_signal(&pending));
         }
         break;

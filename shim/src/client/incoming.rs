@@ -9,7 +9,7 @@ use super::{ABORTED, Client, ClientEnd, index};
 use crate::notice;
 use crate::output_descriptor::Written;
 
-/// The most bytes of one stream that may be lost for want of space on a disk. Beyond it the command is told that the
+/// The most bytes of one stream that may be lost for want of disk space. Beyond it, the host gets the message that the
 /// reader is gone. Otherwise a command that never checks its output would run forever.
 const LOST_BYTES_MAX: usize = 1 << 20;
 
@@ -22,7 +22,7 @@ pub(super) struct Chunk {
 }
 
 impl Client {
-    /// Takes one item off the buffer. Returns `false` when there is no whole one.
+    /// Takes one item off the buffer. Returns `false` if there is no whole one.
     pub(super) fn decode(&mut self) -> Result<bool, WireError> {
         let bytes = &self.buffer[self.start..self.end];
         if !self.greeted {
@@ -95,13 +95,13 @@ impl Client {
         }
     }
 
-    /// Moves an incomplete frame to the front of the buffer, so that the rest of it fits behind.
+    /// Moves an incomplete frame to the front of the buffer, so that its rest fits behind.
     fn make_room(&mut self) {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
     }
 
-    /// Writes the chunk. Returns `false` when its output takes no more at this moment.
+    /// Writes the chunk. Returns `false` if its output takes no more at this moment.
     pub(super) fn write_chunk(&mut self) -> bool {
         let Some(stream) = self.chunk.as_ref().map(|chunk| chunk.stream) else { return true };
         self.take_turn(stream);
@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    /// Lets go of an output that no process of the command can write to, so that its reader gets the end of file.
+    /// Closes an output that no process of the command can write any more, so that its reader gets the end of file.
     fn end_output(&mut self, stream: CallerStream) {
         if self.terminal.as_ref().is_some_and(|terminal| terminal.output() == stream) {
             return;
@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Tells the host, once, that the reader of this stream is gone.
+    /// Reports to the host, once, that the reader of this stream is gone.
     pub(super) fn close(&mut self, stream: CallerStream) {
         let output = &mut self.outputs[index(stream)];
         if !output.is_closed() {

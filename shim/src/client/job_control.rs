@@ -27,12 +27,11 @@ impl Client {
         }
     }
 
-    /// How this process ends after the command's end: in the same way, so that its caller's wait(2) tells what it would
-    /// tell of the real shell.
+    /// Ends this process like the command, so that its caller's wait(2) returns the same as for the real shell.
     pub(super) fn end_of(&self, exit: Exit) -> ClientEnd {
         let is_relayed = self.terminal.as_ref().is_some_and(ControllingTerminal::is_relayed);
         match exit {
-            // However the command took it, its caller has asked for its end.
+            // Whatever the command did, its caller has asked for its end.
             _ if self.is_plain && self.aborting.is_some() => ClientEnd::Exit(ABORTED.code()),
             Exit::Signal(signal) if self.is_shell || is_relayed => {
                 let keys = bit(Signal::INT) | bit(Signal::QUIT);
@@ -42,28 +41,28 @@ impl Client {
         }
     }
 
-    /// Leaves the terminal as it was before the command.
+    /// Restores the terminal to its state before the command.
     pub(super) fn reset_terminal(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.reset();
         }
     }
 
-    /// Leaves the terminal as it was, or with the modes that the command has left.
+    /// Leaves the terminal in its earlier state, or with the modes that the command has left.
     pub(super) fn release_terminal(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.release();
         }
     }
 
-    /// The command does not ask for keys any more.
+    /// Gives the terminal back, because the command asks for keys no longer.
     pub(super) fn return_terminal(&mut self) {
         if let Some(terminal) = self.terminal.as_mut().filter(|terminal| terminal.is_on_demand()) {
             terminal.detach();
         }
     }
 
-    /// Another shim may have left the terminal by now.
+    /// Tries to take the terminal again: another shim may have left it by now.
     pub(super) fn retry_terminal(&mut self) {
         let is_due = |terminal: &&mut ControllingTerminal| terminal.retry_at().is_some_and(|at| at <= Instant::now());
         if let Some(terminal) = self.terminal.as_mut().filter(is_due) {
@@ -83,7 +82,6 @@ impl Client {
         }
     }
 
-    /// Passes keys on.
     pub(super) fn on_keys(&mut self) {
         let Some(terminal) = &mut self.terminal else { return };
         match terminal.read() {
@@ -127,9 +125,9 @@ impl Client {
         }
     }
 
-    /// Passes a signal on, unless the kernel may have sent it because the parent dies (prctl(2), `PR_SET_PDEATHSIG`). The
-    /// shell alone would get that one, and what it has started in other sessions would live on. The kernel sends it again
-    /// for each thread of the parent that it makes the new parent and that dies, too.
+    /// Passes a signal on, unless the kernel may have sent it because the parent dies (prctl(2), `PR_SET_PDEATHSIG`).
+    /// Only the shell would get that one, and its children in other sessions would live on. The kernel sends it again
+    /// for each thread of the parent that becomes the new parent and dies, too.
     fn hold_or_pass(&mut self, signal: Signal) {
         if self.lifeline.parent().is_some() && sys::death_signal() == Some(signal) {
             self.held_signal.get_or_insert((Instant::now() + DEATH_PATIENCE, signal));
@@ -138,10 +136,9 @@ impl Client {
         }
     }
 
-    /// Passes on a signal that was held back, unless the parent is dying. While it does, this process may have another one
-    /// already.
+    /// Passes on a held signal, unless the parent is dying. Then this process may have another parent already.
     pub(super) fn release_signal(&mut self) {
-        // Without one no clock is read, which few calls need.
+        // Without a held signal no clock is read, and few calls need one.
         let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= Instant::now()) else { return };
         if self.lifeline.is_parent_dying() {
             self.held_signal = Some((Instant::now() + DEATH_PATIENCE, signal));
@@ -166,7 +163,7 @@ impl Client {
         self.unheard = self.unheard.map(|(_, signal)| (Instant::now() + SIGNAL_PATIENCE, signal));
     }
 
-    /// The command was stopped. Stops this process too, until both go on.
+    /// Stops this process, because the command was stopped, until both go on.
     pub(super) fn on_command_stopped(&mut self, signal: Signal) {
         let wants_foreground = matches!(signal, sys::TTIN | sys::TTOU);
         if let Some(terminal) = self.terminal.as_mut()

@@ -1,7 +1,7 @@
-//! What this process holds of its caller's until the host accepts the command.
+//! The directory and descriptors of the caller that this process holds until the host accepts the command.
 //!
-//! The command may close a descriptor, leave a directory or redirect its output, and somebody may wait for that: a lock, a
-//! mount, a reader. Its real shell would be the only one that holds them, so this process lets go of them. Until then it
+//! The command may close a descriptor, leave a directory or redirect its output, and somebody may wait for that: a
+//! lock, a mount, a reader. Its real shell would be their only holder, so this process lets go of them. Until then it
 //! needs them, because it executes the real shell if the host refuses the command.
 
 use std::os::fd::{OwnedFd, RawFd};
@@ -23,7 +23,7 @@ pub(crate) struct Held {
 }
 
 impl Client {
-    /// The host will not refuse the command any more. It begins once the host hears that this is done.
+    /// Lets go, because the host will not refuse the command any more. It begins once the host has the report.
     pub(super) fn let_go(&mut self) {
         let Some(Held { directory, has_stdin, inherited }) = self.held.take() else { return };
         drop(directory);

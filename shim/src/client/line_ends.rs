@@ -1,18 +1,18 @@
-//! Ends of lines, where both the command's terminal and the caller's write them.
+//! Ends of lines that both the command's terminal and the caller's would write.
 //!
-//! The command's terminal has the modes of the caller's, so what it gives has CR LF for each line feed that the command
-//! wrote. While the caller's terminal has its own modes too, because nothing asks for keys, it would make CR CR LF of
-//! that. Invariant: what reaches the caller's terminal is, byte for byte, what it would be without the other one.
+//! The command's terminal has the modes of the caller's, so its output has CR LF for each line feed of the command.
+//! While the caller's terminal has its own modes too, because nothing asks for keys, it would turn that into CR CR LF.
+//! Invariant: the caller's terminal gets, byte for byte, the same as without the other one.
 
 use std::time::{Duration, Instant};
 
 use super::{Client, index};
 
-/// How long a carriage return waits for its line feed, which the kernel may hand over separately.
+/// The time for which a carriage return waits for its line feed, which the kernel may hand over separately.
 const HALF_LINE_END: Duration = Duration::from_millis(20);
 
 impl Client {
-    /// Takes back what the command's terminal has made of line feeds, in the chunk that has just come.
+    /// Undoes the command's terminal's changes to line feeds, in the chunk that has just come.
     pub(super) fn unprocess(&mut self) {
         let Some(chunk) = &mut self.chunk else { return };
         let Some(terminal) = self.terminal.as_ref().filter(|terminal| terminal.output() == chunk.stream) else {
@@ -32,7 +32,7 @@ impl Client {
         }
     }
 
-    /// Writes the carriage return that was kept. A terminal that takes nothing at this moment does not miss it.
+    /// Writes the held carriage return. A terminal that takes nothing at this moment does not miss it.
     pub(super) fn give_held(&mut self) {
         if self.hold_back.take().is_some()
             && let Some(terminal) = &self.terminal
@@ -42,7 +42,7 @@ impl Client {
     }
 }
 
-/// Makes line feeds of the pairs; returns how many bytes remain at the front.
+/// Turns the pairs into line feeds; returns the number of bytes left at the front.
 fn join_line_ends(bytes: &mut [u8]) -> usize {
     let mut length = 0;
     for at in 0..bytes.len() {

@@ -1,7 +1,7 @@
-//! The end of a flood: what a command wrote last of an output that is moved on unread.
+//! The end of a flood: the last bytes of an output that is moved on unread.
 //!
-//! A flood is not copied, and nobody knows beforehand which bytes are its last ones. So the kernel hands out the latest
-//! pages a second time (tee(2)), into a pipe of this process, where newer ones replace them.
+//! A flood is not copied, and its last bytes are not known beforehand. So the kernel hands out the latest pages a
+//! second time (tee(2)), into a pipe of this process, where newer ones replace them.
 //!
 //! Invariant: the pipe holds bytes that have been moved on, in order, and nothing came after them.
 
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use crate::sys;
 
-/// What is held of a flood's end at least, where it has as much, bytes.
+/// The least bytes held of a flood's end, if it has as many.
 pub(super) const END_BYTES: usize = 16 << 10;
-/// How long a flood rests before its end is reported.
+/// The time for which a flood rests before its end is reported.
 const REST: Duration = Duration::from_millis(1);
-/// The size that is asked for of the pipe, bytes. Small writes take a page of it each.
+/// The wanted size of the pipe, bytes. Small writes take a page of it each.
 const PIPE_BYTES: i32 = 256 << 10;
 
 /// The latest bytes of a flood.
@@ -27,12 +27,12 @@ pub(super) struct FloodEnd {
 }
 
 impl FloodEnd {
-    /// Whether this much more fits, so that what is held needs not be forgotten first.
+    /// Returns true if this much more fits, so that the held bytes need not be forgotten first.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         self.bytes + bytes <= 2 * END_BYTES
     }
 
-    /// Holds the next bytes of this pipe, which stay in it. Returns how many of them are held; none when too many writes are
+    /// Holds the next bytes of this pipe, which stay in it. Returns the number of held ones; 0 if too many writes are
     /// held already.
     pub(super) fn hold(&mut self, from: &OwnedFd, bytes: usize) -> usize {
         if self.pipe.is_none() {
@@ -45,7 +45,7 @@ impl FloodEnd {
         held
     }
 
-    /// Takes what is held. Returns its length.
+    /// Takes the held bytes. Returns their length.
     pub(super) fn take(&mut self, buffer: &mut [u8]) -> usize {
         let bytes = std::mem::take(&mut self.bytes).min(buffer.len());
         match &self.pipe {
@@ -54,7 +54,7 @@ impl FloodEnd {
         }
     }
 
-    /// When the flood has rested long enough to be over. `None` if nothing is held.
+    /// The time at which the flood has rested long enough to be over. `None` if nothing is held.
     pub(super) fn rested_at(&self) -> Option<Instant> {
         self.latest.filter(|_| self.bytes > 0).map(|latest| latest + REST)
     }

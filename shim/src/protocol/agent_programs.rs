@@ -6,7 +6,7 @@ const BETWEEN: [&str; 16] = [
     "stdbuf", "sudo", "rexec",
 ];
 
-/// The name of the agent whose program is called this.
+/// The agent whose program has this name.
 #[must_use]
 pub fn named_by_program(program: &str) -> Option<&'static str> {
     Some(match program.trim_start_matches('.') {
@@ -16,7 +16,7 @@ pub fn named_by_program(program: &str) -> Option<&'static str> {
         "qwen" => "Qwen Code",
         "opencode" => "opencode",
         "kilo" => "Kilo Code",
-        // The second one is how its process names itself.
+        // The second one is its process's own name.
         "kimi" | "kimi-code" => "Kimi Code",
         "letta" => "Letta Code",
         "vibe" | "vibe-rs" | "vibe-app-server" => "Mistral Vibe",
@@ -31,7 +31,7 @@ pub fn named_by_program(program: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a program of this name only stands between a shell and the process that wants it.
+/// Returns true if a program of this name only stands between a shell and the process that wants it.
 #[must_use]
 pub fn is_between(program: &str) -> bool {
     BETWEEN.contains(&program.strip_prefix("rexec-").unwrap_or(program))

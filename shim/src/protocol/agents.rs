@@ -1,10 +1,10 @@
-//! Agents: by the variables that they set for their commands, and where they are among the processes above a call.
+//! Agents: their variables in the environment of their commands, and their places among the processes above a call.
 
 use super::mark::{NamedProgram, ProcessStat};
 use super::process::Pid;
 
-/// Variables that name an agent, the surer ones first. An agent inside another one inherits the outer one's variables.
-/// So variables that only an agent's own commands get rank before those of a session.
+/// Variables that name an agent, the more reliable ones first. An agent inside another one inherits the outer one's
+/// variables. So variables that only an agent's own commands get rank before those of a session.
 const KNOWN: [(&[u8], &str); 20] = [
     (b"CODEX_THREAD_ID=", "Codex"),
     (b"CODEX_CI=", "Codex"),
@@ -30,44 +30,44 @@ const KNOWN: [(&[u8], &str); 20] = [
     (b"CODEX_", "Codex"),
 ];
 
-/// Agents that set none.
+/// Agents that set no variable.
 const WITHOUT_VARIABLES: [&str; 2] = ["Continue", "Kimi Code"];
 
-/// Processes above a call that are looked at.
+/// The most examined processes above a call.
 const ANCESTORS_MAX: u32 = 64;
 
-/// The name of the agent that `rexec run` has started, as `REXEC_RUN_AGENT` has it behind a number; empty if there is none.
+/// The name of the agent that `rexec run` has started, from `REXEC_RUN_AGENT`, after a number; empty if there is none.
 #[must_use]
 pub fn started(run: &[u8]) -> &[u8] {
     run.iter().position(|&byte| byte == b':').map_or(b"", |colon| &run[colon + 1..])
 }
 
-/// The process that `rexec run` has started, as `REXEC_RUN_AGENT` has it.
+/// The process that `rexec run` has started, from `REXEC_RUN_AGENT`.
 #[must_use]
 pub fn started_process(run: &[u8]) -> Option<Pid> {
     let pid = run.split(|&byte| byte == b':').next()?;
     std::str::from_utf8(pid).ok()?.parse().ok().map(Pid::new)
 }
 
-/// The name of the agent that `rexec run` has started, if rexec knows it, or else the one that the surest variable of an
-/// environment stands for: inside another agent, variables of both are there.
+/// The name of the agent that `rexec run` has started, if rexec knows it, or else the one of the most reliable variable
+/// in an environment: inside another agent, variables of both are there.
 pub fn known_name<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<&'static str> {
     let names = || KNOWN.iter().map(|(_, name)| *name).chain(WITHOUT_VARIABLES);
     names().find(|name| name.as_bytes() == started(run)).or_else(|| surest(run, env).map(|at| KNOWN[at].1))
 }
 
-/// The place of an environment's surest variable in the table.
+/// The place of an environment's most reliable variable in the table.
 fn surest<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
     let rank = |at: &usize| (KNOWN[*at].1.as_bytes() != started(run), *at);
     env.filter_map(|entry| KNOWN.iter().position(|(prefix, _)| entry.starts_with(prefix))).min_by_key(rank)
 }
 
-/// What a call's environment tells about the process of its agent.
+/// The facts in a call's environment about the process of its agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentClues {
     /// The process that `rexec run` has started.
     started: Option<Pid>,
-    /// The beginning of the surest variable that only an agent sets.
+    /// The beginning of the most reliable variable that only an agent sets.
     variable: Option<&'static [u8]>,
 }
 
@@ -77,16 +77,16 @@ impl AgentClues {
         Self { started: started_process(run), variable: surest(run, env).map(|at| KNOWN[at].0) }
     }
 
-    /// Whether an agent is known to have made this call.
+    /// Returns true if an agent is known to have made this call.
     #[must_use]
     pub fn names_agent(&self) -> bool {
         self.started.is_some() || self.variable.is_some()
     }
 
     /// The agent among the processes above this one, the nearest if there are several: by its name, by its number, or
-    /// because its own environment lacks the variable that it has set for what it starts. Whatever stands between has
-    /// that variable. `has_variable` tells whether a process was started with a variable that begins so; `None` where that
-    /// does not show.
+    /// because its own environment lacks the variable that it sets for its children. Processes between have that
+    /// variable. `has_variable` returns true if a process was started with a variable that begins so; `None` if that is
+    /// hidden.
     pub fn agent_above(
         &self,
         own: ProcessStat,
@@ -96,14 +96,14 @@ impl AgentClues {
         let mut below = own;
         for _ in 0..ANCESTORS_MAX {
             let above = (below.parent.number() > 0).then(|| stat_of(below.parent)).flatten()?;
-            // The parent has died meanwhile, and its number is another process's.
+            // The parent has died meanwhile, and its number belongs to another process.
             if above.start > below.start {
                 return None;
             }
             let is_first = above.pid.number() == 1;
             let mut has_set = |variable: &&[u8]| !has_variable(above.pid, variable).unwrap_or(is_first);
             let is_agent = match above.program {
-                // What is above a guard has nothing to do with what runs below it.
+                // The processes above a guard have nothing to do with those below it.
                 NamedProgram::Guard => return None,
                 NamedProgram::Agent => true,
                 _ if Some(above.pid) == self.started => true,

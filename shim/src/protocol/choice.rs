@@ -1,7 +1,7 @@
-//! What can be chosen for a command: by its caller in `REXEC_TTY` and `REXEC_SANITIZE`, and by the person who starts the
-//! host with `--tty` and `--sanitize`, for callers that choose nothing.
+//! Choices for a command: by its caller in `REXEC_TTY` and `REXEC_SANITIZE`, and by the person who starts the host with
+//! `--tty` and `--sanitize`, for callers that choose nothing.
 
-/// Which of the command's descriptors 1 and 2 are its terminal. It has a controlling terminal in any case.
+/// The descriptors among 1 and 2 that are the command's terminal. It has a controlling terminal in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tty {
     /// Those that are terminals of its caller. A pipe stands for anything else.
@@ -13,27 +13,24 @@ pub enum Tty {
     Never,
 }
 
-/// What is done to the output on its way to the caller.
+/// The treatment of the output on its way to the caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sanitize {
-    /// Nothing.
     Raw,
-    /// Escape sequences and control characters are deleted.
+    /// Deletes escape sequences and control characters.
     Strip,
-    /// Redraws are resolved to what a person would see at the end.
+    /// Resolves redraws to the text that a person would see at the end.
     #[default]
     Collapse,
-    /// Escape sequences and the earlier states of rewritten lines are deleted. Everything else stays as it is.
+    /// Deletes escape sequences and the earlier states of rewritten lines. Everything else stays unchanged.
     Tidy,
 }
 
 impl Tty {
     /// Every choice, in the order of the wire's numbers.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Always, Self::Never];
-    /// The words for them, for a person.
     pub const WORDS: &'static str = "auto, always, never";
 
-    /// The choice that this word stands for.
     #[must_use]
     pub fn named(word: &[u8]) -> Option<Self> {
         match word {
@@ -48,10 +45,8 @@ impl Tty {
 impl Sanitize {
     /// Every choice, in the order of the wire's numbers.
     pub const ALL: [Self; 4] = [Self::Raw, Self::Strip, Self::Collapse, Self::Tidy];
-    /// The words for them, for a person.
     pub const WORDS: &'static str = "raw, strip, collapse, tidy";
 
-    /// The choice that this word stands for.
     #[must_use]
     pub fn named(word: &[u8]) -> Option<Self> {
         match word {
@@ -64,8 +59,8 @@ impl Sanitize {
     }
 }
 
-/// How much of its command's output a caller gets, in `REXEC_BUDGET` and `--budget`: bytes, or `K` or `M` of them. Zero
-/// means all of it.
+/// The size of a caller's part of its command's output, in `REXEC_BUDGET` and `--budget`: bytes, or `K` or `M` of them.
+/// Zero means all of it.
 #[must_use]
 pub fn budget(word: &[u8]) -> Option<u32> {
     let (digits, unit) = match word.split_last()? {
@@ -86,7 +81,6 @@ pub fn budget(word: &[u8]) -> Option<u32> {
 const BUDGET_MIN: u32 = 1 << 10;
 /// The largest budget, bytes: the host keeps less than half of it in memory for each stream.
 const BUDGET_MAX: u32 = 1 << 20;
-/// The words for a budget, for a person.
 pub const BUDGET_WORDS: &str = "a size from 1K to 1M, off";
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A direct call: the shim runs a program, and no shell's command string. `rexec exec` and `rexec --whoami` become the shim
-//! in this way, so that streams, terminal and signals are handled as those of an agent's command.
+//! A direct call: the shim runs a program instead of a shell's command string. `rexec exec` and `rexec --whoami` become
+//! the shim in this way, so that it handles streams, terminal and signals like those of an agent's command.
 //!
 //! ```text
 //! "rexec exec"  FORM  TIMEOUT  WHY  PROGRAM  ARGUMENTS…        TIMEOUT in milliseconds; 0 means never
@@ -11,24 +11,23 @@ use std::ffi::{CStr, CString};
 
 use super::wire::{Attributes, Direct, Stdio};
 
-/// The name, `argv[0]`, by which a direct call is known.
+/// The name, `argv[0]`, of a direct call.
 pub const NAME: &CStr = c"rexec exec";
 
-/// A direct call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectCall<'a> {
-    /// Which environment the program gets.
+    /// The environment of the program.
     pub environment: Direct,
-    /// Milliseconds after which the command is ended; 0 means never.
+    /// The time limit in milliseconds; 0 means none.
     pub timeout_ms: u64,
-    /// What the command is for, in the caller's words. May be empty.
+    /// The command's purpose, in the caller's words. May be empty.
     pub why: &'a [u8],
     /// The program and its arguments. Never empty.
     pub argv: &'a [&'a CStr],
 }
 
 impl<'a> DirectCall<'a> {
-    /// Reads the arguments of a process. `None` when they are not a direct call.
+    /// Reads the arguments of a process. `None` if they are not a direct call.
     #[must_use]
     pub fn read(argv: &'a [&'a CStr]) -> Option<Self> {
         let [name, environment, timeout, why, argv @ ..] = argv else { return None };
@@ -47,7 +46,7 @@ impl<'a> DirectCall<'a> {
         [NAME.to_owned(), environment.word().to_owned(), timeout, why]
     }
 
-    /// Adds what the call says to the command's attributes.
+    /// Adds the call's choices to the command's attributes.
     pub fn apply(&self, attributes: &mut Attributes) {
         if self.is_plain_client() {
             // Its output is text for a program, wherever it goes.
@@ -59,8 +58,8 @@ impl<'a> DirectCall<'a> {
         extras.why = self.why.to_vec();
     }
 
-    /// Whether this is the form with `--whoami`: both outputs are one, a signal aborts the command, and whatever fails
-    /// is 127.
+    /// Returns true if this is the form with `--whoami`: both outputs are one, a signal aborts the command, and every
+    /// failure has code 127.
     #[must_use]
     pub fn is_plain_client(&self) -> bool {
         self.environment != Direct::Caller

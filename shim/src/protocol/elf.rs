@@ -1,13 +1,13 @@
-//! Which programs take a preload: those of this machine that glibc's loader loads (elf(5), ld.so(8)). Pure: it is told what
-//! a file begins with.
+//! Finds the programs that take a preload: those of this machine that glibc's loader loads (elf(5), ld.so(8)). Pure:
+//! the caller passes the beginning of a file.
 
-/// The first bytes of a program that are read. The headers, and the loader's path, lie there.
+/// The bytes read from the start of a program. The headers, and the loader's path, lie there.
 pub const HEAD_BYTES: usize = 4 << 10;
 
 /// The number of this machine's kind.
 const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 
-/// Whether glibc's loader loads the program that begins so.
+/// Returns true if glibc's loader loads the program that begins so.
 #[must_use]
 pub fn is_loaded(head: &[u8]) -> bool {
     const MAGIC: &[u8] = b"\x7fELF\x02\x01";

@@ -5,9 +5,9 @@
 //! or without a name, repeated ones, and bytes that are not text. The rules look at names only, and at the values of
 //! `BASH_ENV` and `SHELL`.
 //!
-//! [`DEFAULTS`] exist because a command with a terminal that its caller does not have would start pagers that wait for a
-//! key. [`LIVE`] exists because runtimes buffer output that goes to a pipe. Only the host knows where the output goes, so
-//! the guard adds both where it starts the shell.
+//! [`DEFAULTS`] exist because a command with a terminal that its caller lacks would start pagers that wait for a key.
+//! [`LIVE`] exists because runtimes buffer output to a pipe. Only the host knows where the output goes, so the guard
+//! adds both where it starts the shell.
 
 use std::ffi::{CStr, CString};
 
@@ -25,15 +25,14 @@ pub const DEFAULTS: [&CStr; 7] = [
     c"TERM=xterm-256color",
 ];
 
-/// Added for a command whose output is a pipe, if that is asked for, unless its caller has set the name. With these
+/// Added for a command whose output is a pipe, if that is wanted, unless its caller has set the name. With these
 /// variables a runtime does not buffer its standard output: see "Command line and environment" in Python's manual and
 /// "Runtime" in GNU Fortran's.
 pub const LIVE: [&CStr; 2] = [c"PYTHONUNBUFFERED=1", c"GFORTRAN_UNBUFFERED_PRECONNECTED=y"];
 
-/// What becomes of one entry.
+/// The fate of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It passes unchanged.
     Keep,
     /// It does not pass.
     Drop,
@@ -55,27 +54,26 @@ pub struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Rules for a command whose `SHELL` is this path without rexec. `drop` is the value of `REXEC_ENV_DROP`.
+    /// Rules for a command whose `SHELL` would be this path without rexec. `drop` is the value of `REXEC_ENV_DROP`.
     #[must_use]
     pub fn new(shell: &[u8], drop: &'a [u8]) -> Self {
         let shell = CString::new([b"SHELL=", shell].concat()).expect("it comes from C strings");
         Self { shell, link: &[], drop, changes: RunChanges::default(), path: None }
     }
 
-    /// The rules for a caller whose `SHELL` is this path, which leads to the shim whatever its name.
+    /// The rules for a caller whose `SHELL` is this path, which leads to the shim under any name.
     #[must_use]
     pub fn with_link(self, link: &'a [u8]) -> Self {
         Self { link, ..self }
     }
 
-    /// The rules for a caller whose environment was changed in this way. `path` is the entry for its `PATH`, if that
-    /// has one of rexec's folders.
+    /// The rules for a caller with these changes to its environment. `path` is the entry for its `PATH`, if that has
+    /// one of rexec's folders.
     #[must_use]
     pub fn undoing(self, changes: RunChanges<'a>, path: Option<CString>) -> Self {
         Self { changes, path, ..self }
     }
 
-    /// What becomes of this entry.
     #[must_use]
     pub fn fate(&self, entry: &[u8]) -> Fate {
         let name = name(entry);
@@ -98,7 +96,7 @@ impl<'a> Rules<'a> {
         names_shim(shell) || (!shell.is_empty() && shell == self.link)
     }
 
-    /// The environment of the command: the caller's by the rules, then what is added to it.
+    /// The environment of the command: the caller's by the rules, then the additions.
     #[must_use]
     pub fn apply<'s>(&'s self, entries: impl IntoIterator<Item = &'s CStr>) -> Vec<&'s CStr> {
         let entries = entries.into_iter();
@@ -140,13 +138,13 @@ impl Rules<'_> {
         entries.iter().filter_map(applied).collect()
     }
 
-    /// The entry, or the one that takes its place if it is `PATH`.
+    /// The entry, or its replacement if it is `PATH`.
     fn path_for<'s>(&'s self, entry: &'s CStr) -> &'s CStr {
         self.path.as_deref().filter(|_| entry.to_bytes().starts_with(b"PATH=")).unwrap_or(entry)
     }
 }
 
-/// Those of the defaults whose names this environment leaves unset.
+/// The defaults whose names this environment leaves unset.
 pub fn missing<'s, const N: usize>(
     defaults: [&'static CStr; N],
     entries: impl IntoIterator<Item = &'s CStr>,
@@ -158,9 +156,9 @@ pub fn missing<'s, const N: usize>(
     defaults.into_iter().zip(unset).filter_map(|(default, unset)| unset.then_some(default))
 }
 
-/// Whether an entry is the recipe that makes bash or zsh hand its commands to the shim: a `BASH_ENV` whose file, or a
-/// `ZDOTDIR` whose folder is ours. Such a shell would come round to the shim again and again, so no real shell ever gets
-/// it from us.
+/// Returns true if an entry is the recipe that makes bash or zsh hand its commands to the shim: a `BASH_ENV` whose
+/// file, or a `ZDOTDIR` whose folder is ours. Such a shell would return to the shim again and again, so no real shell
+/// ever gets it from us.
 #[must_use]
 pub fn is_recipe(entry: &[u8]) -> bool {
     entry.strip_prefix(b"BASH_ENV=").or_else(|| entry.strip_prefix(b"ZDOTDIR=")).is_some_and(|path| {
@@ -169,22 +167,22 @@ pub fn is_recipe(entry: &[u8]) -> bool {
     })
 }
 
-/// Whether a path names the shim, or one of the links that are installed with it.
+/// Returns true if a path names the shim, or one of the links that are installed with it.
 #[must_use]
 pub fn names_shim(path: &[u8]) -> bool {
     let is_link = path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"rexec-"));
     is_link || path.ends_with(b"/bash-only/bash")
 }
 
-/// The name of an entry: what lies before its first `=`, all of it when there is none.
+/// The name of an entry: the part before its first `=`, or all of it without one.
 fn name(entry: &[u8]) -> &[u8] {
     let end = entry.iter().position(|&byte| byte == b'=').unwrap_or(entry.len());
     &entry[..end]
 }
 
-/// Which of the defaults this entry makes needless.
+/// The default that this entry makes needless.
 fn default_of(defaults: &[&CStr], entry: &[u8]) -> Option<usize> {
-    // Most entries are none of them, and their first byte says so.
+    // Most entries are none of them, which their first byte shows.
     if !matches!(entry.first(), Some(b'P' | b'G' | b'M' | b'S' | b'A' | b'T')) {
         return None;
     }
@@ -192,17 +190,17 @@ fn default_of(defaults: &[&CStr], entry: &[u8]) -> Option<usize> {
     defaults.iter().position(|default| name.len() < entry.len() && self::name(default.to_bytes()) == name)
 }
 
-/// Whether a name matches one of the globs in a list separated by `:`, `,` or blanks.
+/// Returns true if a name matches one of the globs in a list separated by `:`, `,` or blanks.
 fn is_listed(name: &[u8], list: &[u8]) -> bool {
     list.split(|byte| matches!(byte, b':' | b',' | b' ' | b'\t' | b'\n'))
         .any(|glob| !glob.is_empty() && matches_glob(name, glob))
 }
 
-/// Whether a name matches a glob of `*` (any bytes) and `?` (any one byte).
+/// Returns true if a name matches a glob of `*` (any bytes) and `?` (any one byte).
 #[must_use]
 pub fn matches_glob(name: &[u8], glob: &[u8]) -> bool {
     let (mut n, mut g) = (0, 0);
-    // Where to go on when what follows the last `*` did not match: with one byte more for the `*`.
+    // The place to go on if the text after the last `*` did not match: with one byte more for the `*`.
     let mut retry = None;
     while n < name.len() {
         match glob.get(g) {

@@ -1,26 +1,21 @@
-//! Which invocations of a shell go to the host, and which real shell a name stands for. Pure: arguments in, answer out.
+//! Decides which invocations of a shell go to the host, and which real shell a name stands for. Pure: arguments in,
+//! answer out.
 //!
 //! Only `-c STRING` goes to the host, with options of the shell before the `-c`, in one cluster with it (`-lc`), or
-//! behind it (`-c -l STRING`). Options are read as the shells themselves read them (bash 5, dash, zsh, fish), because some
-//! take an argument that must not be mistaken for the command. Whatever a shell would reject goes to the real shell,
-//! which words the error.
+//! after it (`-c -l STRING`). Options are read as the shells themselves read them (bash 5, dash, zsh, fish), because
+//! some take an argument that must not be mistaken for the command. Invocations that a shell would reject go to the
+//! real shell, which words the error.
 
-/// A real shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shell {
     /// The system's sh, whichever program that is.
     Sh,
-    /// bash.
     Bash,
-    /// zsh.
     Zsh,
-    /// dash.
     Dash,
     /// The system's ksh, whichever program that is.
     Ksh,
-    /// mksh.
     Mksh,
-    /// fish.
     Fish,
     /// busybox, which is a shell by its first argument.
     Busybox,
@@ -32,12 +27,12 @@ const OTHER_SHELLS: [&str; 15] = [
 ];
 
 impl Shell {
-    /// The `argv[0]` that the real shell gets in place of `name`: the one it would have without rexec. A path that
-    /// leads to the shim becomes the real shell's path, a link's name the real shell's name, and the `-` of a login
-    /// shell stays. `None` when the name is not the shim's, so that the caller's own choice passes.
+    /// The real shell's `argv[0]` in place of `name`: the one it would have without rexec. A path that leads to the
+    /// shim becomes the real shell's path, a link's name the real shell's name, and the `-` of a login shell stays.
+    /// `None` if the name is not the shim's, so that the caller's own choice passes.
     ///
-    /// A shell prints this name in front of its errors and as `$0`, and some go by it: a zsh whose name begins with `r`
-    /// is restricted, and bash called `sh` is a POSIX shell.
+    /// A shell prints this name before its errors and as `$0`, and some act on it: a zsh whose name begins with `r` is
+    /// restricted, and bash called `sh` is a POSIX shell.
     #[must_use]
     pub fn real_name(self, name: &[u8], real: &Real<'_>, leads_to_shim: impl FnOnce(&[u8]) -> bool) -> Option<Vec<u8>> {
         let (dash, given) = match name.strip_prefix(b"-") {
@@ -54,7 +49,7 @@ impl Shell {
         real.map(|real| [dash, real].concat())
     }
 
-    /// What the real shell is called where its caller gives no path.
+    /// The real shell's name if its caller gives no path.
     fn bare_name<'a>(self, real: &Real<'a>) -> &'a [u8] {
         match file_name(real.path) {
             // busybox is a shell only by the shell's name.
@@ -64,7 +59,6 @@ impl Shell {
         }
     }
 
-    /// Its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -79,20 +73,20 @@ impl Shell {
         }
     }
 
-    /// The shell that a path or `argv[0]` stands for. What counts is its last part, without the `-` of a login shell and
-    /// without a leading `rexec-`. `None` when that is not the name of a shell in [`Shell::ALL`].
+    /// The shell of a path or `argv[0]`. Its last part counts, without the `-` of a login shell and without a leading
+    /// `rexec-`. `None` if that is not the name of a shell in [`Shell::ALL`].
     #[must_use]
     pub fn named(path: &[u8]) -> Option<Self> {
         let name = shell_name(path);
         Self::ALL.into_iter().find(|shell| shell.word().as_bytes() == name)
     }
 
-    /// All that the shim stands for.
+    /// All shells that the shim can stand for.
     pub const ALL: [Self; 8] =
         [Self::Sh, Self::Bash, Self::Zsh, Self::Dash, Self::Ksh, Self::Mksh, Self::Fish, Self::Busybox];
 }
 
-/// The name of the shell that a path or `argv[0]` stands for, if that is one that the shim cannot be.
+/// The shell of a path or `argv[0]`, if that is one that the shim cannot stand for.
 #[must_use]
 pub fn other_shell(path: &[u8]) -> Option<&'static str> {
     OTHER_SHELLS.into_iter().find(|name| name.as_bytes() == shell_name(path))
@@ -105,16 +99,14 @@ fn shell_name(path: &[u8]) -> &[u8] {
     file.strip_prefix(b"rexec-").unwrap_or(file)
 }
 
-/// The real shell that was found.
 #[derive(Debug, Clone, Copy)]
 pub struct Real<'a> {
-    /// Its path.
     pub path: &'a [u8],
-    /// Whether the caller chose it with `REXEC_SHELL`.
+    /// True if the caller chose it with `REXEC_SHELL`.
     pub is_chosen: bool,
 }
 
-/// The part behind the last `/`.
+/// The part after the last `/`.
 fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
@@ -135,7 +127,7 @@ const LONG_OPTIONS: [&[u8]; 10] = [
 /// Long options of bash that take an argument.
 const LONG_OPTIONS_WITH_ARGUMENT: [&[u8]; 2] = [b"rcfile", b"init-file"];
 
-/// What an argument that begins with one or two dashes is to a shell.
+/// The meaning of an argument that begins with one or two dashes.
 enum DashedArgument {
     Flag,
     TakesArgument,
@@ -145,8 +137,8 @@ enum DashedArgument {
     Letters,
 }
 
-/// Whether the arguments (`argv[0]` included) make the shell run a command string, as `-c STRING` does. The host runs
-/// those. The real shell takes all others.
+/// Returns true if the arguments (including `argv[0]`) make the shell run a command string, as `-c STRING` does. The
+/// host runs those. The real shell takes all others.
 #[must_use]
 pub fn is_command<'a>(shell: Shell, argv: impl IntoIterator<Item = &'a [u8]>) -> bool {
     let mut argv = argv.into_iter();
@@ -189,7 +181,7 @@ pub fn is_command<'a>(shell: Shell, argv: impl IntoIterator<Item = &'a [u8]>) ->
     false
 }
 
-/// The same for the arguments of fish, which takes `-c STRING` as often as it is given, and options as getopt_long(3).
+/// As [`is_command`], for fish: it takes `-c STRING` as often as it is given, and options as getopt_long(3).
 fn is_fish_command<'a>(mut argv: impl Iterator<Item = &'a [u8]>) -> bool {
     const WITH_ARGUMENT: &[u8] = b"cCdDfop";
     const LONG_WITH_ARGUMENT: [&[u8]; 8] = [
@@ -236,7 +228,8 @@ fn is_fish_command<'a>(mut argv: impl Iterator<Item = &'a [u8]>) -> bool {
     command
 }
 
-/// Whether the arguments (`argv[0]` included) are options alone. The shell then reads commands from its terminal.
+/// Returns true if the arguments (including `argv[0]`) are only options. The shell then reads commands from its
+/// terminal.
 #[must_use]
 pub fn is_interactive<'a>(argv: impl IntoIterator<Item = &'a [u8]>) -> bool {
     let mut argv = argv.into_iter().skip(1);

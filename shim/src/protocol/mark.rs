@@ -1,6 +1,6 @@
 //! The mark of a run: `REXEC_INSIDE`, by which a shim knows that the host already has its command.
 //!
-//! Anybody can set a variable, in an agent's settings for instance, so it counts only where a guard is really above. Its
+//! Anybody can set a variable, in an agent's settings for instance, so it counts only if a guard is really above. Its
 //! value is the same in every run, because agents keep what a shell exports and set it again in the next one.
 
 use std::ffi::CStr;
@@ -10,19 +10,19 @@ use super::process::Pid;
 
 /// The entry that marks everything below a run.
 pub const INSIDE: &CStr = c"REXEC_INSIDE=1";
-/// Whether this is the name of a variable that is true of one run only. An agent or a host that is started in a run must
-/// not pass it on.
+/// Returns true if this is the name of a variable that is true of one run only. An agent or a host started in a run
+/// must not pass it on.
 #[must_use]
 pub fn is_mark(name: &std::ffi::OsStr) -> bool {
     ["REXEC_INSIDE", "REXEC_REPORTED", "REXEC_SEQ", "REXEC_AGENT"].iter().any(|mark| name == *mark)
 }
 
-/// The name that a guard's process has.
+/// The name of a guard's process.
 pub const GUARD_NAME: &CStr = c"rexec-guard";
-/// Ancestors that are looked at before the search is given up.
+/// The most examined ancestors.
 const ANCESTORS_MAX: u32 = 4_096;
 
-/// Whether a guard is among the ancestors. `parent` is the caller's own, `stat_of` reads `/proc/PID/stat`.
+/// Returns true if a guard is among the ancestors. `parent` is the caller's own, `stat_of` reads `/proc/PID/stat`.
 pub fn is_guard_above(parent: Pid, stat_of: impl FnMut(Pid) -> Option<ProcessStat>) -> bool {
     guard_above(parent, stat_of).is_some()
 }
@@ -40,12 +40,10 @@ pub fn guard_above(parent: Pid, mut stat_of: impl FnMut(Pid) -> Option<ProcessSt
     None
 }
 
-/// What a process is by its name.
+/// The kind of a process, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedProgram {
-    /// A guard.
     Guard,
-    /// An agent.
     Agent,
     /// A shell, or a program that starts one for another program.
     Between,
@@ -53,18 +51,17 @@ pub enum NamedProgram {
     Other,
 }
 
-/// What counts of a `/proc/PID/stat`.
+/// The needed facts of a `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// The process.
     pub pid: Pid,
-    /// What it is by its name.
+    /// The kind of the process, by its name.
     pub program: NamedProgram,
-    /// The parent; 0 when it is outside of this pid namespace.
+    /// The parent; 0 if it is outside of this pid namespace.
     pub parent: Pid,
-    /// The session, which a guard leads.
+    /// The session. A guard leads one.
     pub session: Pid,
-    /// When it began. With the number, this tells it from every other process.
+    /// Its start. Start and number together identify a process.
     pub start: u64,
 }
 
@@ -85,7 +82,7 @@ impl ProcessStat {
 }
 
 impl NamedProgram {
-    /// What the name of a process says of it.
+    /// The kind of a process with this name.
     #[must_use]
     pub fn of(name: &[u8]) -> Self {
         match std::str::from_utf8(name) {

@@ -1,15 +1,15 @@
-//! What a person or an agent is told when something cannot be done: one sentence on the problem, one on what to do, and
-//! an exit code. The shim, the host and the command lines all say it in this form:
+//! A message for a person or an agent about a failure: one sentence on the problem, one hint, and an exit code. The
+//! shim, the host and the command lines all use this form:
 //!
 //! ```text
 //! rexec: PROBLEM
 //! hint: HINT
 //! ```
 //!
-//! Whatever is in the problem and the hint, each is one line of plain text when it is rendered.
+//! Each of problem and hint is rendered as one line of plain text, whatever it contains.
 //!
-//! Agents look for certain words ("permission denied", "sandbox") to tell a sandbox's refusal, so a problem names those
-//! only when it is one.
+//! Agents look for certain words ("permission denied", "sandbox") to recognize a sandbox's refusal, so a problem uses
+//! them only if it is one.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -18,51 +18,48 @@ use std::path::Path;
 use crate::protocol::exit_code;
 use crate::protocol::shown::escaped;
 
-/// What every line of rexec's own begins with.
+/// The beginning of every line of rexec's own.
 const PREFIX: &str = "rexec: ";
 
-/// A problem, what the reader can do about it, and the exit code that goes with it. `Display` renders it, with a newline
-/// at the end.
+/// A problem, the reader's remedy, and the exit code. `Display` renders it, with a newline at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// A line that programs look for, above the problem. Usually none.
+    /// A line for programs, above the problem. Usually none.
     headline: &'static str,
     /// One sentence, without a full stop.
     pub problem: Cow<'static, str>,
-    /// One sentence, without a full stop. Empty when no hint would help.
+    /// One sentence, without a full stop. Empty if no hint would help.
     pub hint: Cow<'static, str>,
     /// The exit code, see [`exit_code`].
     pub code: u8,
 }
 
 impl Notice {
-    /// A notice in words that are known beforehand.
+    /// A notice in fixed words.
     #[must_use]
     pub const fn fixed(code: u8, problem: &'static str, hint: &'static str) -> Self {
         Self { headline: "", problem: Cow::Borrowed(problem), hint: Cow::Borrowed(hint), code }
     }
 
-    /// A notice with a problem and a hint.
     pub fn new(code: u8, problem: impl Display, hint: impl Display) -> Self {
         Self { headline: "", problem: problem.to_string().into(), hint: hint.to_string().into(), code }
     }
 
-    /// A notice on a problem that no hint would help with.
+    /// A notice about a problem without a remedy.
     pub fn without_hint(code: u8, problem: impl Display) -> Self {
         Self { headline: "", problem: problem.to_string().into(), hint: Cow::Borrowed(""), code }
     }
 
-    /// A notice on a request that failed: [`exit_code::FAILURE`].
+    /// A notice about a failed request: [`exit_code::FAILURE`].
     pub fn failed(problem: impl Display, hint: impl Display) -> Self {
         Self::new(exit_code::FAILURE, problem, hint)
     }
 
-    /// A notice on a wrong command line: [`exit_code::USAGE`].
+    /// A notice about a wrong command line: [`exit_code::USAGE`].
     pub fn usage(problem: impl Display, hint: impl Display) -> Self {
         Self::new(exit_code::USAGE, problem, hint)
     }
 
-    /// The same notice with another exit code.
     #[must_use]
     pub fn with_code(self, code: u8) -> Self {
         Self { code, ..self }
@@ -108,7 +105,7 @@ pub fn problem_in(rendered: &str) -> &str {
     first.strip_prefix(PREFIX).unwrap_or(first)
 }
 
-/// The hint in a rendered notice, without its prefix; empty when it has none.
+/// The hint in a rendered notice, without its prefix; empty if it has none.
 #[must_use]
 pub fn hint_in(rendered: &str) -> &str {
     rendered.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! The shim's own options. They are environment variables, because its command line belongs to the shell.
 //!
-//! Invariants: an empty value counts as unset; of repeated names the first counts, as with getenv(3); values are checked
-//! only when a command goes to the host, so that a wrong one never stops a real shell.
+//! Invariants: an empty value counts as unset; of repeated names the first counts, as with getenv(3); values are
+//! checked only if a command goes to the host, so a wrong one never stops a real shell.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -9,66 +9,64 @@ use std::fmt;
 use crate::protocol::choice::{self, Sanitize, Tty};
 use crate::protocol::report::marked_socket;
 
-/// The options as the environment has them.
+/// The options, as in the environment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ShimOptions<'a> {
-    /// `REXEC_INSIDE`: whether this process is inside a run.
+    /// `REXEC_INSIDE`: tells that this process is inside a run.
     pub inside: Option<&'a CStr>,
     /// `REXEC_SHELL`: the real shell's path.
     pub shell: Option<&'a CStr>,
     /// `REXEC_SOCKET`: the path of the host's socket.
     pub socket: Option<&'a CStr>,
-    /// `REXEC_FALLBACK`: what to do without a host.
+    /// `REXEC_FALLBACK`: the action without a host.
     pub fallback: Option<&'a CStr>,
-    /// `REXEC_TTY`: which descriptors of the command are its terminal.
+    /// `REXEC_TTY`: the descriptors of the command that are its terminal.
     pub tty: Option<&'a CStr>,
     /// `REXEC_ENV_DROP`: globs of variables that the command does not get.
     pub env_drop: Option<&'a CStr>,
     /// `REXEC_WHOAMI`: the caller's name for itself.
     pub whoami: Option<&'a CStr>,
-    /// `REXEC_INTERACTIVE`: whether interactive shells go to the host too.
+    /// `REXEC_INTERACTIVE`: sends interactive shells to the host, too.
     pub interactive: Option<&'a CStr>,
-    /// `REXEC_SANITIZE`: what is done to the output.
+    /// `REXEC_SANITIZE`: the treatment of the output.
     pub sanitize: Option<&'a CStr>,
-    /// `REXEC_REPORT`: whether a command that this process runs itself is reported to the host.
+    /// `REXEC_REPORT`: reports commands that this process runs itself to the host.
     pub report: Option<&'a CStr>,
-    /// `REXEC_REPORTED`: the reported run that this process is inside of.
+    /// `REXEC_REPORTED`: the reported run around this process.
     pub reported: Option<&'a CStr>,
-    /// `REXEC_LIVE`: whether runtimes are asked not to buffer output on pipes.
+    /// `REXEC_LIVE`: asks runtimes not to buffer output on pipes.
     pub live: Option<&'a CStr>,
-    /// `REXEC_BUDGET`: how much of the output the caller gets.
+    /// `REXEC_BUDGET`: the size of the caller's part of the output.
     pub budget: Option<&'a CStr>,
     /// `REXEC_RUN_SET`: the variables that `rexec run` has set.
     pub run_set: Option<&'a CStr>,
     /// `REXEC_RUN_AGENT`: the agent that `rexec run` has started.
     pub run_agent: Option<&'a CStr>,
-    /// `REXEC_PRELOAD_FED`: whether a pipe feeds the shell with commands, as far as the preload has seen.
+    /// `REXEC_PRELOAD_FED`: tells that a pipe feeds the shell with commands, if the preload has seen that.
     pub fed: Option<&'a CStr>,
 }
 
 /// The options with a choice of words, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
-    /// Whether the real shell runs the command when there is no host.
+    /// True if the real shell runs the command without a host.
     pub fallback: bool,
-    /// Which descriptors of the command are its terminal. `None`: the host's choice holds.
+    /// The descriptors of the command that are its terminal. `None`: the host's choice holds.
     pub tty: Option<Tty>,
-    /// What is done to the output. `None`: the host's choice holds.
+    /// The treatment of the output. `None`: the host's choice holds.
     pub sanitize: Option<Sanitize>,
-    /// Whether runtimes are asked not to buffer output on pipes. `None`: the host's choice holds.
+    /// True if runtimes are asked not to buffer output on pipes. `None`: the host's choice holds.
     pub live: Option<bool>,
-    /// How much of the output the caller gets, bytes; zero means all. `None`: the host's choice holds.
+    /// The caller's part of the output, bytes; zero means all. `None`: the host's choice holds.
     pub budget: Option<u32>,
-    /// Whether a command that the shim runs itself is reported.
+    /// True if a command that the shim runs itself is reported.
     pub reports: bool,
 }
 
 /// An option whose value is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionError<'a> {
-    /// Its name.
     pub name: &'static str,
-    /// Its value.
     pub value: &'a CStr,
     /// The valid values, separated by commas.
     pub allowed: &'static str,
@@ -154,13 +152,13 @@ impl<'a> ShimOptions<'a> {
     }
 }
 
-/// The bytes of a value; empty when it is unset.
+/// The bytes of a value; empty if it is unset.
 #[must_use]
 pub fn given(value: Option<&CStr>) -> &[u8] {
     value.map_or(&[], CStr::to_bytes)
 }
 
-/// The choice that the value of an option stands for; `None` when it is unset.
+/// The choice for the value of an option; `None` if it is unset.
 fn choice<'a, T>(
     name: &'static str,
     value: Option<&'a CStr>,

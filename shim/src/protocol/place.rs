@@ -1,8 +1,8 @@
-//! Where the host's socket lies, and whether its directory can be trusted. The shim and the host must agree, so both
+//! Finds the host's socket, and checks that its directory can be trusted. The shim and the host must agree, so both
 //! call these functions.
 //!
-//! Invariants: a directory is judged by lstat(2), never through a symbolic link; nothing is created or repaired here;
-//! a path that does not fit a socket address is an error and never cut short.
+//! Invariants: a directory is judged by lstat(2), never through a symbolic link; nothing is created or repaired here; a
+//! path that does not fit a socket address is an error and never cut short.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -20,12 +20,12 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// Mode bits of the group and of others.
 const OPEN_TO_OTHERS: u32 = 0o077;
 
-/// Why a place for the socket is of no use.
+/// The reason why a place for the socket cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceError {
     /// The directory does not exist.
     Missing,
-    /// It is something else than a directory, or a symbolic link to one.
+    /// It is not a directory, or is a symbolic link to one.
     NotADirectory,
     /// It belongs to this other user.
     Foreign {
@@ -42,7 +42,7 @@ pub enum PlaceError {
         /// Its length.
         bytes: usize,
     },
-    /// It cannot be looked at.
+    /// It cannot be examined.
     Unreadable(ErrorKind),
 }
 
@@ -65,8 +65,8 @@ impl fmt::Display for PlaceError {
 
 impl std::error::Error for PlaceError {}
 
-/// The path of the host's socket for this user: `explicit` (the value of `REXEC_SOCKET`) unless it is empty, else
-/// below `/run/user/UID` when that is a directory of the user's that nobody else may write to, else below `/tmp`.
+/// The path of the host's socket for this user: `explicit` (the value of `REXEC_SOCKET`) unless it is empty, else below
+/// `/run/user/UID` if that is a directory of the user's that nobody else may write to, else below `/tmp`.
 ///
 /// # Errors
 /// [`PlaceError::TooLong`], which only an explicit path can cause.
@@ -110,7 +110,7 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
     std::str::from_utf8(&digits[at..]).expect("digits are ASCII")
 }
 
-/// The directory that holds a socket. As [`Path::parent`] does it, without `/` and `/.` at its end, behind which lstat(2)
+/// The directory that holds a socket. Like [`Path::parent`], without `/` and `/.` at its end, after which lstat(2)
 /// would follow a symbolic link; but in a few instructions.
 #[must_use]
 pub fn directory(socket: &Path) -> &Path {
@@ -131,8 +131,8 @@ pub fn lock_path(socket: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// The FIFO to which shims report that run their commands themselves: `report` beside `host.sock`, and `NAME.report` beside
-/// a socket of another name.
+/// The FIFO for reports of shims that run their commands themselves: `report` beside `host.sock`, and `NAME.report`
+/// beside a socket of another name.
 #[must_use]
 pub fn report_path(socket: &Path) -> PathBuf {
     beside(socket, "report")

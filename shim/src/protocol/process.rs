@@ -8,13 +8,11 @@ use std::fmt;
 pub struct Pid(i32);
 
 impl Pid {
-    /// The process with this number.
     #[must_use]
     pub const fn new(number: i32) -> Self {
         Self(number)
     }
 
-    /// Its number.
     #[must_use]
     pub const fn number(self) -> i32 {
         self.0
@@ -38,13 +36,11 @@ impl fmt::Display for Pid {
 pub struct ProcessGroup(i32);
 
 impl ProcessGroup {
-    /// The process group with this number.
     #[must_use]
     pub const fn new(number: i32) -> Self {
         Self(number)
     }
 
-    /// Its number.
     #[must_use]
     pub const fn number(self) -> i32 {
         self.0
@@ -56,43 +52,32 @@ impl ProcessGroup {
 pub struct Signal(u8);
 
 impl Signal {
-    /// SIGHUP.
     pub const HUP: Self = Self(1);
-    /// SIGINT.
     pub const INT: Self = Self(2);
-    /// SIGQUIT.
     pub const QUIT: Self = Self(3);
-    /// SIGKILL.
     pub const KILL: Self = Self(9);
-    /// SIGPIPE.
     pub const PIPE: Self = Self(13);
-    /// SIGTERM.
     pub const TERM: Self = Self(15);
 
-    /// The signal with this number.
     #[must_use]
     pub const fn new(number: u8) -> Self {
         Self(number)
     }
 
-    /// Its number.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
     }
 }
 
-/// How a shell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It exited with this code.
     Code(u8),
-    /// It died by this signal.
     Signal(Signal),
 }
 
 impl Exit {
-    /// The code as shells report it: 128 + the signal for a death by signal.
+    /// The code, as shells report it: 128 + the signal for a death by signal.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {

@@ -1,4 +1,4 @@
-//! Reports: what a shim that runs its command itself, in its caller's sandbox, tells the host about it.
+//! Reports of a shim that runs its command itself, in its caller's sandbox, to the host.
 //!
 //! Most sandboxes deny sockets, but a FIFO that the host has made beforehand can be opened for writing in them. A report
 //! is a sequence of records in that FIFO, which many shims write at once. A record has at most PIPE_BUF bytes, so the
@@ -9,14 +9,15 @@
 //! report   BEGIN+ (OUTPUT | UNREPORTED)* END
 //! ```
 //!
-//! Every process of the same user can write there, so a reader trusts nothing: what is not a record is skipped, and the
-//! records of a run count only with the run's own key, one after the other. A report never makes the host run anything.
+//! Every process of the same user can write there, so a reader trusts nothing: it skips bytes that are not a record,
+//! and the records of a run count only with the run's own key, one after the other. A report never makes the host run
+//! anything.
 //!
 //! Other processes of the user might read the FIFO before the host does, so no values of variables travel in it: of the
-//! environment there are names, and in arguments and output values that may be secrets are masked (`value_mask.rs`).
+//! environment it has only names, and in arguments and output, values that may be secrets are masked (`value_mask.rs`).
 //!
-//! A run has two numbers. The *key* stays in its shim and in the FIFO, which only the host can read: who knows it can
-//! write the report. The *mark* is in the command's environment and names the run; it allows nothing.
+//! A run has two numbers. The *key* stays in its shim and in the FIFO, which only the host can read: knowing it allows
+//! writing the report. The *mark* is in the command's environment and names the run; it allows nothing.
 
 mod run_mark;
 mod value_mask;
@@ -29,18 +30,18 @@ use super::wire::CallerStream;
 
 /// The longest record, bytes: PIPE_BUF of Linux.
 pub const RECORD_BYTES_MAX: usize = 4096;
-/// What of it is not payload, bytes.
+/// The part of it before the payload, bytes.
 pub const RECORD_HEADER_BYTES: usize = 36;
 /// The longest payload, bytes.
 pub const PAYLOAD_BYTES_MAX: usize = RECORD_BYTES_MAX - RECORD_HEADER_BYTES;
-/// The longest beginning of a report, bytes, in all its records. A run with a longer one is not reported.
+/// The longest beginning of a report in all its records, bytes. A run with a longer one is not reported.
 pub const BEGINNING_BYTES_MAX: usize = 256 << 10;
 /// Environment in a beginning, bytes: names, and the values that name an agent. Further variables are left out.
 pub const REPORTED_ENV_BYTES: usize = 64 << 10;
 
 const RECORD_MAGIC: [u8; 4] = *b"\x1fRXR";
 const CHECKED_FROM: usize = 12;
-/// Size of what a beginning says before its directory, bytes.
+/// Size of the part of a beginning before its directory, bytes.
 const PLACE_BYTES: usize = 44;
 
 const BEGIN: u8 = 1;
@@ -48,17 +49,17 @@ const OUTPUT: u8 = 2;
 const UNREPORTED: u8 = 3;
 const END: u8 = 4;
 
-/// What the records of a run begin with, drawn by chance. The command must not know it.
+/// The beginning of a run's records, drawn by chance. The command must not know it.
 pub type RunKey = [u8; 16];
 
-/// What a record says.
+/// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report<'a> {
     /// A piece of the beginning, see [`Beginning`].
     Begin { piece: &'a [u8], is_last: bool },
-    /// The command wrote this.
+    /// Output of the command.
     Output { stream: CallerStream, bytes: &'a [u8] },
-    /// The command wrote this many bytes more to this stream, which were not reported.
+    /// This many further bytes of this stream were not reported.
     Unreported { stream: CallerStream, bytes: u64 },
     /// The command has ended.
     End(Exit),
@@ -67,15 +68,13 @@ pub enum Report<'a> {
 /// A record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportRecord<'a> {
-    /// The run.
     pub key: RunKey,
     /// The record's place in the report, from 0.
     pub number: u32,
-    /// The content.
     pub report: Report<'a>,
 }
 
-/// What stands at the beginning of some bytes.
+/// The beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FoundRecord<'a> {
     /// A record of this length, bytes.
@@ -86,7 +85,7 @@ pub enum FoundRecord<'a> {
     Incomplete,
 }
 
-/// Appends a record. Its payload has [`PAYLOAD_BYTES_MAX`] bytes at most.
+/// Appends a record. Its payload has at most [`PAYLOAD_BYTES_MAX`] bytes.
 pub fn encode_report(key: &RunKey, number: u32, report: &Report<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     let count;
@@ -116,7 +115,7 @@ pub fn encode_report(key: &RunKey, number: u32, report: &Report<'_>, out: &mut V
     out[start + RECORD_MAGIC.len()..start + CHECKED_FROM].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Looks at the beginning of some bytes.
+/// Decodes the beginning of some bytes.
 #[must_use]
 pub fn decode_report(bytes: &[u8]) -> FoundRecord<'_> {
     let seen = bytes.len().min(RECORD_MAGIC.len());
@@ -177,14 +176,14 @@ fn checksum(bytes: &[u8]) -> u64 {
     chunks.remainder().iter().fold(sum, |sum, &byte| mix(sum, u64::from(byte)))
 }
 
-/// Where a shim runs, and what it sees of its sandbox. Each field is 0 or false when it is not known.
+/// The shim's process, and its view of its sandbox. Each field is 0 or false if it is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ShimPlace {
     /// The inode of its pid namespace.
     pub namespace: u64,
     /// Its number there.
     pub pid: i32,
-    /// When it began, in clock ticks since boot.
+    /// Its start, in clock ticks since boot.
     pub began: u64,
     /// It may not use sockets.
     pub lacks_sockets: bool,
@@ -196,26 +195,24 @@ pub struct ShimPlace {
     pub has_filter: bool,
     /// A variable says that it is inside a run, but no guard is in sight.
     pub may_be_inside: bool,
-    /// The reported run that it is inside of, as a variable says.
+    /// The reported run around it, by a variable.
     pub within: RunMark,
     /// The mark of this run. An earlier release's shim sends none: its mark is the key.
     pub mark: RunMark,
 }
 
-/// What a report begins with.
+/// The beginning of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beginning<'a> {
-    /// Where the shim is.
+    /// The shim's process.
     pub place: ShimPlace,
-    /// Its working directory.
     pub dir: &'a [u8],
-    /// A RUN frame with the arguments, in which the values of variables are masked, and the environment's names. It has no
-    /// attributes.
+    /// A RUN frame with the arguments, in which the values of variables are masked, and the environment's names. It has
+    /// no attributes.
     pub frame: &'a [u8],
 }
 
 impl<'a> Beginning<'a> {
-    /// Appends its bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let ShimPlace { namespace, pid, began, lacks_sockets, is_read_only, no_new_privs, has_filter, .. } = self.place;
         let has_mark = self.place.mark != RunMark::default();
@@ -230,11 +227,11 @@ impl<'a> Beginning<'a> {
         out.extend_from_slice(&self.place.within);
         out.extend_from_slice(self.dir);
         out.extend_from_slice(self.frame);
-        // Behind the frame, where an earlier release's host does not look.
+        // After the frame, where a host of an earlier release does not look.
         out.extend_from_slice(if has_mark { &self.place.mark } else { &[] });
     }
 
-    /// The shim that the first piece of a beginning names: its pid namespace, its number and its start.
+    /// The shim in the first piece of a beginning: its pid namespace, its number and its start.
     #[must_use]
     pub fn named_in(first: &[u8]) -> Option<(u64, i32, u64)> {
         let (namespace, rest) = first.split_first_chunk()?;
@@ -243,7 +240,7 @@ impl<'a> Beginning<'a> {
         Some((u64::from_le_bytes(*namespace), i32::from_le_bytes(*pid), u64::from_le_bytes(*began)))
     }
 
-    /// Reads what [`Beginning::encode`] has written.
+    /// Reads the bytes of [`Beginning::encode`].
     #[must_use]
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (fixed, rest) = bytes.split_first_chunk::<PLACE_BYTES>()?;

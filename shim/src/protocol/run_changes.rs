@@ -1,14 +1,14 @@
-//! What `rexec run` has changed in an agent's environment, and how a command gets the user's own values back. Pure.
+//! The changes of `rexec run` in an agent's environment, and how a command gets the user's own values back. Pure.
 //!
-//! `rexec run` names the variables that it has set in [`SET`]. The user's own value of such a variable `X`, if there is one,
-//! is in the variable `REXEC_OWN_X`. A folder in front of PATH does not count, because agents put folders of their own
-//! before it: [`without_folders`] takes it out.
+//! `rexec run` names the variables that it has set in [`SET`]. The user's own value of such a variable `X`, if there is
+//! one, is in the variable `REXEC_OWN_X`. A folder in front of PATH does not count, because agents put folders of their
+//! own before it: [`without_folders`] takes it out.
 
 use std::ffi::CStr;
 
-/// The variable with the names of those that `rexec run` has set, separated by `:`.
+/// The variable with the names of the variables that `rexec run` has set, separated by `:`.
 pub const SET: &str = "REXEC_RUN_SET";
-/// What the name of a variable with a user's own value begins with.
+/// The beginning of the names of variables with a user's own values.
 pub const OWN: &str = "REXEC_OWN_";
 /// The variables that the preload alone reads, or sets.
 pub const PRELOAD: [&str; 4] = [PRELOAD_LINKS, PRELOAD_PROGRAM, PRELOAD_PACKAGE, PRELOAD_FED];
@@ -18,12 +18,12 @@ pub const PRELOAD_LINKS: &str = "REXEC_PRELOAD_LINKS";
 pub const PRELOAD_PROGRAM: &str = "REXEC_PRELOAD_PROGRAM";
 /// The variable with the folder of the agent's package; empty if there is none.
 pub const PRELOAD_PACKAGE: &str = "REXEC_PRELOAD_PACKAGE";
-/// The variable by which the preload tells the shim that its shell, which has no arguments, reads commands from a pipe: `1`,
-/// or [`FED_IF_PIPE`].
+/// The variable in which the preload reports to the shim that its shell, which has no arguments, reads commands from a
+/// pipe: `1`, or [`FED_IF_PIPE`].
 pub const PRELOAD_FED: &str = "REXEC_PRELOAD_FED";
-/// The value where the preload could not tell. Without a pipe the shim becomes the shell, which sees nothing of rexec.
+/// The value if the preload could not tell. Without a pipe the shim becomes the shell, which sees nothing of rexec.
 pub const FED_IF_PIPE: &str = "if-pipe";
-/// The variables by which the shim learns of the agent that `rexec run` has started.
+/// The variables that describe the agent of `rexec run` to the shim.
 pub const AGENTS: [&str; 3] = ["REXEC_RUN_AGENT", "REXEC_WHOAMI", "REXEC_BUDGET"];
 /// The name of the folder that `rexec run` puts in front of PATH. It holds a link named `bash` and nothing else.
 pub const BASH_ONLY: &str = "bash-only";
@@ -32,7 +32,7 @@ pub const BASH_ONLY: &str = "bash-only";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunChanges<'a>(pub &'a [u8]);
 
-/// What an entry is without the changes.
+/// An entry without the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undone<'s> {
     /// It is none of them.
@@ -44,13 +44,13 @@ pub enum Undone<'s> {
 }
 
 impl RunChanges<'_> {
-    /// Whether this variable is among the changed ones.
+    /// Returns true if this variable is among the changed ones.
     #[must_use]
     pub fn names(&self, name: &[u8]) -> bool {
         !name.is_empty() && self.0.split(|&byte| byte == b':').any(|set| set == name)
     }
 
-    /// What this entry is without the changes.
+    /// Undoes the changes to this entry.
     #[must_use]
     pub fn undo<'s>(&self, entry: &'s CStr) -> Undone<'s> {
         if self.0.is_empty() {
@@ -69,7 +69,7 @@ impl RunChanges<'_> {
     }
 }
 
-/// The user's own value of a variable in an environment; empty where it has none.
+/// The user's own value of a variable in an environment; empty if it has none.
 #[must_use]
 pub fn own_value<'e>(env: &[&'e CStr], name: &[u8]) -> &'e [u8] {
     let value = |entry: &&'e CStr| {
@@ -79,7 +79,7 @@ pub fn own_value<'e>(env: &[&'e CStr], name: &[u8]) -> &'e [u8] {
     env.iter().find_map(value).unwrap_or_default()
 }
 
-/// The value of PATH without the folders named [`BASH_ONLY`] that are rexec's; `None` when it has none.
+/// The value of PATH without the folders named [`BASH_ONLY`] that are rexec's; `None` if it has none.
 pub fn without_folders(path: &[u8], mut is_ours: impl FnMut(&[u8]) -> bool) -> Option<Vec<u8>> {
     let is_named = |folder: &[u8]| folder.rsplit(|&byte| byte == b'/').next() == Some(BASH_ONLY.as_bytes());
     let folders = || path.split(|&byte| byte == b':');

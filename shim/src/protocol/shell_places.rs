@@ -1,11 +1,11 @@
-//! The fixed places where real shells are looked for. PATH is never searched, because the shim itself may stand there. It
-//! may say which of these places comes first.
+//! The fixed places of real shells. PATH is never searched, because the shim itself may stand there. It may only decide
+//! which of these places comes first.
 
 use std::ffi::CStr;
 
 use crate::protocol::invocation::Shell;
 
-/// How many places there are for each shell.
+/// The number of places for each shell.
 const PLACES: usize = 5;
 
 /// The usual places of a program.
@@ -21,7 +21,7 @@ macro_rules! usual {
     };
 }
 
-/// Places of sh. The shim may stand in the place of the first ones; dash then serves as well.
+/// Places of sh. The shim may stand at the first ones; dash then serves as well.
 const SH: [&CStr; PLACES] = [c"/bin/sh", c"/usr/bin/sh", c"/usr/local/bin/sh", c"/bin/dash", c"/usr/bin/dash"];
 const BASH: [&CStr; PLACES] = usual!("bash");
 const ZSH: [&CStr; PLACES] = usual!("zsh");
@@ -38,7 +38,7 @@ const fn text(bytes: &'static str) -> &'static CStr {
     }
 }
 
-/// Paths at which a shell of this kind may be, the likelier ones first.
+/// Possible paths of a shell of this kind, the likelier ones first.
 #[must_use]
 pub fn places(shell: Shell) -> &'static [&'static CStr; PLACES] {
     match shell {
@@ -53,7 +53,7 @@ pub fn places(shell: Shell) -> &'static [&'static CStr; PLACES] {
     }
 }
 
-/// Whether a place lies in this folder.
+/// Returns true if a place lies in this folder.
 #[must_use]
 pub fn is_in(place: &CStr, folder: &[u8]) -> bool {
     let folder = folder.strip_suffix(b"/").unwrap_or(folder);

@@ -1,8 +1,9 @@
-//! How text from others is shown on a person's terminal: what is not plain text in it is spelled out.
+//! Shows text from others on a person's terminal: characters that are not plain text are spelled out.
 //!
-//! A terminal obeys controls. Characters that are invisible, or that make others appear in another place, hide what a
-//! text says: a program's name with a zero-width space in it looks like the name without it; tag characters carry whole
-//! sentences that only a model reads; bidirectional overrides reorder text. And no text may begin a row as the host does.
+//! A terminal obeys controls. Characters that are invisible, or that make others appear in another place, hide a text's
+//! meaning: a program's name with a zero-width space in it looks like the name without it; tag characters carry whole
+//! sentences that only a model reads; bidirectional overrides reorder text. And no text may begin a row as the host
+//! does.
 
 use std::fmt::Write as _;
 
@@ -12,7 +13,7 @@ pub const BAR: char = '\u{258C}';
 /// The bar as a text.
 pub const BAR_TEXT: &str = "\u{258C}";
 
-/// Whether this character is shown by its code point, because it is invisible or affects others.
+/// Returns true if this character is shown by its code point, because it is invisible or affects others.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     match u32::from(c) {
@@ -23,7 +24,7 @@ pub fn is_hidden(c: char) -> bool {
         0x34F | 0x61C | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F | 0x3164 | 0xFFA0 => true,
         // Zero widths and marks, line and paragraph separators, embeddings and overrides, joiners, isolates.
         0x200B..=0x200F | 0x2028..=0x202E | 0x2060..=0x206F => true,
-        // Variation selectors but those for text and emoji, the byte order mark, annotations.
+        // Variation selectors except those for text and emoji, the byte order mark, annotations.
         0xFE00..=0xFE0D | 0xFEFF | 0xFFF0..=0xFFFB => true,
         // Shorthand and musical controls, tags, more variation selectors.
         0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF => true,
@@ -31,13 +32,12 @@ pub fn is_hidden(c: char) -> bool {
     }
 }
 
-/// Whether this character is the host's bar.
 #[must_use]
 pub fn is_bar(c: char) -> bool {
     c == BAR
 }
 
-/// Whether this character stands as it is in a line from others.
+/// Returns true if this character may stand unchanged in a line from others.
 #[must_use]
 pub fn is_plain(c: char) -> bool {
     c == ' ' || !(c.is_control() || c.is_whitespace() || is_hidden(c) || is_bar(c))

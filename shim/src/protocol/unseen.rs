@@ -4,15 +4,16 @@
 //! file  a note per line, `1 MILLISECONDS REASON PID PARENT NAME`
 //! ```
 //!
-//! A note says when a command began and whose it was, and has no word of the command. A shim holds a shared flock(2) while it
-//! adds one. A host that takes the file renames it first, and then waits for an exclusive one, so no note is lost between.
+//! A note has the start and the caller of a command, and no word of the command itself. A shim holds a shared flock(2)
+//! while it adds one. A host that takes the file renames it first, and then waits for an exclusive one, so no note is
+//! lost between.
 
 /// The longest file, bytes. Notes that do not fit are left out.
 pub const FILE_BYTES_MAX: u64 = 256 << 10;
 /// The longest name in a note, bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Why no host saw a command.
+/// The reason why no host saw a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnseenReason {
     /// None could be reached.
@@ -24,19 +25,17 @@ pub enum UnseenReason {
 /// A command that no host saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenNote<'a> {
-    /// When it began, milliseconds since 1970.
+    /// Its start, milliseconds since 1970.
     pub at: u64,
-    /// Why it was not seen.
     pub reason: UnseenReason,
-    /// The shim's process, and its parent, as they number themselves. A shim that one of an earlier note executes is of the
-    /// same command.
+    /// The shim's process, and its parent, by their own numbers. A shim executed by one of an earlier note belongs to
+    /// the same command.
     pub pids: (i32, i32),
     /// The caller's name; empty if it has none.
     pub name: &'a [u8],
 }
 
 impl<'a> UnseenNote<'a> {
-    /// Its line.
     #[must_use]
     pub fn line(&self) -> Vec<u8> {
         let reason = match self.reason {

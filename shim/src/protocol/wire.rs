@@ -33,8 +33,8 @@ pub use table::{Field, Message, Rest, Short};
 
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
 pub const MAGIC: [u8; 4] = *b"RXEC";
-/// The version this build speaks. From version 4 on, a reader skips optional attributes of a RUN frame that it does not
-/// know. A shim sends its RUN before it has heard its host, so it may send a new one once [`VERSION_MIN`] is 4.
+/// The version of this build. From version 4 on, a reader skips unknown optional attributes of a RUN frame. A shim
+/// sends its RUN before it knows its host's version, so it may send a new attribute once [`VERSION_MIN`] is 4.
 pub const VERSION: u16 = VERSION_THAT_LETS_GO;
 /// The first version whose shims answer ACCEPTED with LET_GO.
 pub const VERSION_THAT_LETS_GO: u16 = 5;
@@ -45,7 +45,7 @@ pub const VERSION_MIN: u16 = 3;
 pub const HELLO_BYTES: usize = 8;
 /// Size of a frame's kind and length, bytes.
 pub const HEADER_BYTES: usize = 5;
-/// The largest RUN payload, bytes. execve(2) takes 6 MiB of strings at most, with an unlimited stack.
+/// The largest RUN payload, bytes. execve(2) takes at most 6 MiB of strings, with an unlimited stack.
 pub const RUN_BYTES_MAX: usize = 8 << 20;
 /// The largest payload of every other kind, bytes.
 pub const FRAME_BYTES_MAX: usize = 128 << 10;
@@ -57,18 +57,18 @@ pub const LIMITS_MAX: usize = 32;
 pub const AFFINITY_BYTES_MAX: usize = 1024;
 /// The longest payload of a LEFT frame, bytes: longer commands are cut.
 pub const LEFT_BYTES_MAX: usize = 4 << 10;
-/// Keys that may be on their way to a command at once, bytes: the host answers with how many the command's terminal has
-/// taken.
+/// The most bytes of keys on their way to a command: the host answers with the number of bytes that the command's
+/// terminal has taken.
 pub const KEYS_BYTES_MAX: usize = 32 << 10;
-/// The longest reason that a caller may give for its command, bytes. A longer one is cut.
+/// The longest purpose of a command, bytes. A longer one is cut.
 pub const WHY_BYTES_MAX: usize = 1024;
-/// The longest name a caller may give itself, bytes.
+/// The longest name of a caller for itself, bytes.
 pub const WHOAMI_BYTES_MAX: usize = 256;
 
-/// The kind of a RUN frame, which alone may be large.
+/// The kind of a RUN frame, the only one that may be large.
 const RUN: u8 = 0x01;
 
-/// Why a peer's bytes cannot be understood. The connection ends with it.
+/// The reason why a peer's bytes cannot be understood. It ends the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
     /// The first bytes are not [`MAGIC`].
@@ -79,11 +79,11 @@ pub enum WireError {
     UnknownKind(u8),
     /// A payload longer than its kind allows.
     TooLong { kind: u8, bytes: usize },
-    /// A payload that is not what its kind says.
+    /// A payload of another form than its kind.
     Malformed(&'static str),
 }
 
-/// Whether these bytes begin with a whole frame.
+/// Returns true if these bytes begin with a whole frame.
 #[must_use]
 pub fn is_whole_frame(bytes: &[u8]) -> bool {
     let Some(&[_, a, b, c, d]) = bytes.first_chunk::<HEADER_BYTES>() else { return false };
@@ -109,7 +109,7 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// What a decoder found at the start of a buffer.
+/// The result of decoding the start of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decoded<T> {
     /// More bytes are needed.
@@ -120,7 +120,7 @@ pub enum Decoded<T> {
     Skip(usize),
 }
 
-/// The opening of a connection: which versions a side speaks.
+/// The opening of a connection: the versions of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
     /// The newest version spoken, and the one in use if the other side knows it.
@@ -130,7 +130,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// What this build says.
+    /// The hello of this build.
     pub const OURS: Self = Self { newest: VERSION, oldest: VERSION_MIN };
 
     /// The versions in words.
@@ -140,7 +140,6 @@ impl Hello {
         if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") }
     }
 
-    /// The eight bytes of it.
     #[must_use]
     pub fn encode(self) -> [u8; HELLO_BYTES] {
         let [a, b, c, d] = MAGIC;
@@ -151,7 +150,7 @@ impl Hello {
     /// Reads a hello and checks that the two sides share a version.
     ///
     /// # Errors
-    /// [`WireError::NotRexec`] from the first byte that differs, [`WireError::Version`] when no version is shared.
+    /// [`WireError::NotRexec`] from the first byte that differs, [`WireError::Version`] if no version is shared.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, WireError> {
         let seen = bytes.len().min(MAGIC.len());
         if bytes[..seen] != MAGIC[..seen] {

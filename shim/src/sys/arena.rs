@@ -1,9 +1,9 @@
-//! The allocator: memory for the few small things that a call of the shim needs, without a system call.
+//! The allocator: memory for the few small objects of a call of the shim, without a system call.
 //!
-//! The C library asks the kernel for memory several times before the request is sent, and spreads what it gets over more
-//! pages. Each page that is touched is a fault, and faults are a third of what the shim costs.
+//! The C library asks the kernel for memory several times before the request is sent, and spreads that over more pages.
+//! Each page that is touched is a fault, and faults are a third of what the shim costs.
 //!
-//! Invariants: the process has one thread; what the arena has no room for, and whatever is large, comes from the C library;
+//! Invariants: the process has one thread; large blocks, and those without room in the arena, come from the C library;
 //! the bytes from `touched` on are still the kernel's zeros.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,7 +14,7 @@ const ARENA_BYTES: usize = 96 << 10;
 /// Blocks above this size come from the C library, bytes.
 const BLOCK_BYTES_MAX: usize = 32 << 10;
 
-/// What blocks in the arena are aligned to at most, bytes.
+/// The largest alignment of blocks in the arena, bytes.
 const ALIGN_MAX: usize = align_of::<u128>();
 const BLOCKS: usize = ARENA_BYTES / size_of::<u128>();
 
@@ -26,9 +26,9 @@ static ARENA: Arena = Arena::new();
 /// The numbers share a page with the first blocks.
 #[repr(C)]
 struct Arena {
-    /// Where the free part begins.
+    /// The start of the free part.
     used: Cell<usize>,
-    /// Where the part begins that was never used.
+    /// The start of the never used part.
     touched: Cell<usize>,
     bytes: UnsafeCell<[u128; BLOCKS]>,
 }
@@ -61,7 +61,7 @@ impl Arena {
         Some(place)
     }
 
-    /// Counts the bytes up to `end` as touched. Returns where those began that were not.
+    /// Counts the bytes up to `end` as touched. Returns the start of the untouched ones before.
     fn touch(&self, end: usize) -> usize {
         self.touched.replace(self.touched.get().max(end))
     }

@@ -3,7 +3,7 @@
 //! A shell that executes a lone command is gone from the process table, so pgrep(1) and pkill(1) never find it there by
 //! the command's own words. This process stays, so it hides them.
 //!
-//! Invariant: everything here works with copies, so the area that execve(2) has filled may be overwritten.
+//! Invariant: everything works with copies, so the area that execve(2) has filled may be overwritten.
 
 use std::ffi::{CStr, c_char};
 use std::ptr;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use nix::libc;
 
-/// What this process is called once it has passed its command on: no name of a shell, and no word of the command.
+/// The name of this process once it has passed its command on: no name of a shell, and no word of the command.
 const NAME: &CStr = c"rexec";
 
 /// The area in which the kernel has put the arguments, and its size in bytes.
@@ -26,7 +26,7 @@ pub(super) unsafe fn copied(strings: Vec<&CStr>) -> Vec<&'static CStr> {
     let Some(first) = strings.first() else { return Vec::new() };
     let start: *const c_char = first.as_ptr();
     let bytes: Vec<u8> = strings.iter().flat_map(|string| string.to_bytes_with_nul()).copied().collect();
-    // They stand one behind the other, unless somebody has made the list before this program began.
+    // They are adjacent, unless somebody has made the list before this program began.
     let places = strings.iter().scan(start, |place, string| {
         let expected = *place;
         *place = expected.wrapping_add(string.count_bytes() + 1);
@@ -45,7 +45,7 @@ pub(super) unsafe fn copied(strings: Vec<&CStr>) -> Vec<&'static CStr> {
     copies
 }
 
-/// Takes the command out of the arguments that others see, and the name of a shell out of the name of this process.
+/// Removes the command from the arguments that others see, and the name of a shell from the name of this process.
 pub(crate) fn hide_arguments() {
     let (area, bytes) = (AREA.load(Ordering::Relaxed), AREA_BYTES.load(Ordering::Relaxed));
     let name = NAME.to_bytes();

@@ -1,4 +1,4 @@
-//! Child processes, pipes, and what a process sees of its own confinement.
+//! Child processes, pipes, and a process's view of its own confinement.
 
 use std::ffi::c_int;
 use std::mem;
@@ -26,7 +26,7 @@ pub(crate) fn fork() -> Result<Forked> {
     }
 }
 
-/// Waits for a child's end; without `blocks`, only looks. `None` while it lives, and for what is not a child.
+/// Waits for a child's end; without `blocks`, only looks. `None` while it lives, and if it is not a child.
 pub(crate) fn wait(child: Pid, blocks: bool) -> Option<Exit> {
     let mut status: c_int = 0;
     let options = if blocks { 0 } else { libc::WNOHANG };
@@ -48,7 +48,7 @@ pub(crate) fn wait(child: Pid, blocks: bool) -> Option<Exit> {
     }
 }
 
-/// Whether a child is stopped by SIGSTOP. This does not count as waiting for it.
+/// Returns true if a child is stopped by SIGSTOP. This does not count as waiting for it.
 pub(crate) fn is_stopped(child: Pid) -> bool {
     let Ok(id) = libc::id_t::try_from(child.number()) else { return false };
     let options = libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
@@ -60,13 +60,12 @@ pub(crate) fn is_stopped(child: Pid) -> bool {
     }
 }
 
-/// Sends a signal to a process that has not been waited for.
 pub(crate) fn signal_child(child: Pid, signal: Signal) {
     // SAFETY: the call takes numbers.
     unsafe { libc::kill(child.number(), signal.number().into()) };
 }
 
-/// Has this process killed when its parent dies. Exits at once if that has happened already.
+/// Makes the kernel kill this process when its parent dies. Exits at once if that has happened already.
 pub(crate) fn die_with(parent: Pid) {
     // SAFETY: the calls take numbers.
     let now = unsafe {
@@ -78,19 +77,18 @@ pub(crate) fn die_with(parent: Pid) {
     }
 }
 
-/// The number of this process.
 pub(crate) fn own_pid() -> Pid {
     // SAFETY: getpid has no preconditions.
     Pid::new(unsafe { libc::getpid() })
 }
 
-/// Begins a session of its own. Signals for the group of the process before do not reach this one any more.
+/// Begins a session of its own. Signals for the earlier process group do not reach this process any more.
 pub(crate) fn leave_session() {
     // SAFETY: setsid has no preconditions.
     unsafe { libc::setsid() };
 }
 
-/// Goes to the root directory, so that no file system is held in use.
+/// Goes to the root directory, so that no file system stays in use.
 pub(crate) fn leave_directory() {
     // SAFETY: the path is a C string.
     unsafe { libc::chdir(c"/".as_ptr()) };
@@ -111,7 +109,7 @@ pub(crate) fn sleep_for_ever() -> ! {
     }
 }
 
-/// Gives SIGCHLD its default effect. Returns whether it was ignored. Then wait(2) would not tell how a child has ended.
+/// Gives SIGCHLD its default effect. Returns true if it was ignored: then wait(2) would not report a child's end.
 pub(crate) fn heed_children() -> bool {
     // SAFETY: SIG_DFL is a disposition.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) == libc::SIG_IGN }
@@ -123,7 +121,7 @@ pub(crate) fn ignore_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// A pipe, read end first, which does not block.
+/// A non-blocking pipe, read end first.
 pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     let mut ends = [-1; 2];
     // SAFETY: the kernel writes two descriptors, which are new and have no other owner.
@@ -134,20 +132,20 @@ pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// The signals that wait for a process (`ShdPnd` of proc_pid_status(5)). None where /proc does not tell.
+/// The signals pending for a process (`ShdPnd` of proc_pid_status(5)). None if /proc does not show them.
 pub(crate) fn pending_signals(pid: Pid) -> SignalSet {
     signal_set(&status_of(pid), "ShdPnd:")
 }
 
-/// Whether a process is on its way to its end, which can take long while one of its threads waits for a disk: it has no
-/// memory any more, or SIGKILL waits for its first thread (`VmSize` and `SigPnd` of proc_pid_status(5)).
+/// Returns true if a process is about to end, which can take long while one of its threads waits for a disk: it has no
+/// memory any more, or SIGKILL is pending for its first thread (`VmSize` and `SigPnd` of proc_pid_status(5)).
 pub(crate) fn is_dying(pid: Pid) -> bool {
     let text = status_of(pid);
     let has_memory = text.lines().any(|line| line.starts_with("VmSize:"));
     !text.is_empty() && (!has_memory || signal_set(&text, "SigPnd:") & bit(Signal::KILL) != 0)
 }
 
-/// `/proc/PID/status`; empty where it cannot be read.
+/// `/proc/PID/status`; empty if it cannot be read.
 fn status_of(pid: Pid) -> String {
     let mut text = [0; 4096];
     let path = std::ffi::CString::new(format!("/proc/{pid}/status")).expect("a number has no NUL");
@@ -161,7 +159,7 @@ fn signal_set(status: &str, name: &str) -> SignalSet {
     set.and_then(|set| SignalSet::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Makes a descriptor number another name of an open one; a program that is executed inherits it.
+/// Makes a descriptor number another name of an open one; an executed program inherits it.
 pub(crate) fn duplicate_onto(from: &OwnedFd, number: RawFd) {
     // SAFETY: the call takes numbers. Nothing here owns the number.
     unsafe { libc::dup2(from.as_raw_fd(), number) };
@@ -188,7 +186,7 @@ pub(crate) fn let_go(number: RawFd) {
     }
 }
 
-/// Closes every descriptor of this process. Where close_range(2) is missing or denied, those below a usual bound.
+/// Closes every descriptor of this process. If close_range(2) is missing or denied, those below a usual bound.
 pub(crate) fn close_all() {
     const USUAL_MAX: RawFd = 1024;
     // SAFETY: this process uses none of them again.
@@ -197,7 +195,7 @@ pub(crate) fn close_all() {
     }
 }
 
-/// Bytes that wait in a pipe, seen from either end.
+/// Bytes waiting in a pipe, seen from either end.
 pub(crate) fn queued(fd: RawFd) -> usize {
     let mut bytes: c_int = 0;
     // SAFETY: the kernel writes one int.
@@ -205,7 +203,7 @@ pub(crate) fn queued(fd: RawFd) -> usize {
     if result < 0 { 0 } else { usize::try_from(bytes).unwrap_or(0) }
 }
 
-/// Memory of what was sent to a socket and its reader has not taken, bytes.
+/// Memory of the bytes that were sent to a socket and that its reader has not taken, bytes.
 pub(crate) fn untaken(fd: RawFd) -> usize {
     let mut bytes: c_int = 0;
     // SAFETY: the kernel writes one int.
@@ -213,19 +211,19 @@ pub(crate) fn untaken(fd: RawFd) -> usize {
     if result < 0 { 0 } else { usize::try_from(bytes).unwrap_or(0) }
 }
 
-/// How much a pipe takes, bytes. `None` when it does not tell.
+/// The capacity of a pipe, bytes. `None` if the kernel does not report it.
 pub(crate) fn capacity(fd: RawFd) -> Option<usize> {
     // SAFETY: F_GETPIPE_SZ takes any descriptor.
     usize::try_from(unsafe { libc::fcntl(fd, libc::F_GETPIPE_SZ) }).ok()
 }
 
-/// Asks for a pipe of this size. Beyond the user's bound it keeps its usual one.
+/// Asks for a pipe of this size. Beyond the user's limit it keeps its usual one.
 pub(crate) fn enlarge(fd: RawFd, bytes: c_int) {
     // SAFETY: F_SETPIPE_SZ takes a number.
     unsafe { libc::fcntl(fd, libc::F_SETPIPE_SZ, bytes) };
 }
 
-/// Whether a pipe is empty and nobody can write to it any more.
+/// Returns true if a pipe is empty and nobody can write to it any more.
 pub(crate) fn is_hung_up(read_end: &OwnedFd) -> bool {
     let mut watched = [super::watch(read_end.as_raw_fd(), libc::POLLIN)];
     super::poll(&mut watched, 0).is_ok() && watched[0].revents & (libc::POLLIN | libc::POLLHUP) == libc::POLLHUP
@@ -250,7 +248,7 @@ pub(crate) fn read_at(fd: &OwnedFd, buffer: &mut [u8], offset: i64) -> Result<us
     check_size(unsafe { libc::pread64(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), offset) })
 }
 
-/// The place in a file at which a descriptor writes next.
+/// The place in a file of a descriptor's next write.
 pub(crate) fn write_place(fd: RawFd) -> Option<i64> {
     if super::is_appending(fd) {
         return file_size(fd);
@@ -259,7 +257,6 @@ pub(crate) fn write_place(fd: RawFd) -> Option<i64> {
     Some(unsafe { libc::lseek64(fd, 0, libc::SEEK_CUR) }).filter(|&at| at >= 0)
 }
 
-/// The size of a file, bytes.
 pub(crate) fn file_size(fd: RawFd) -> Option<i64> {
     // SAFETY: a stat of zeros is a valid one, and fstat fills it.
     unsafe {
@@ -276,7 +273,7 @@ pub(crate) fn random() -> Result<[u8; 16]> {
     if got == bytes.len() { Ok(bytes) } else { Err(Errno::EAGAIN) }
 }
 
-/// Whether the file system of the working directory is mounted read-only.
+/// Returns true if the file system of the working directory is mounted read-only.
 pub(crate) fn is_directory_read_only() -> bool {
     // SAFETY: a statvfs of zeros is a valid one, and the kernel fills it.
     unsafe {
@@ -285,7 +282,7 @@ pub(crate) fn is_directory_read_only() -> bool {
     }
 }
 
-/// Whether this process has `no_new_privs`, and whether it has a seccomp filter.
+/// The `no_new_privs` flag of this process, and `true` if it has a seccomp filter.
 pub(crate) fn confinement() -> (bool, bool) {
     // SAFETY: the calls take numbers and change nothing.
     unsafe { (libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1, libc::prctl(libc::PR_GET_SECCOMP) == 2) }

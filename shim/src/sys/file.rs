@@ -45,7 +45,7 @@ impl FileStatus {
         Self { device: raw.st_dev, inode: raw.st_ino, kind, mode: raw.st_mode }
     }
 
-    /// Whether both statuses are of one file.
+    /// Returns true if both statuses are of one file.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
@@ -71,20 +71,20 @@ pub(crate) fn status_at(path: &CStr) -> Result<FileStatus> {
     check(result.into()).map(|_| FileStatus::from_raw(&raw))
 }
 
-/// Whether this process may execute the file at this path.
+/// Returns true if this process may execute the file at this path.
 pub(crate) fn is_executable(path: &CStr) -> bool {
     // SAFETY: the path is a C string.
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
 }
 
-/// Whether there is a file or directory of this name.
+/// Returns true if there is a file or directory of this name.
 pub(crate) fn exists(path: &CStr) -> bool {
     // SAFETY: the path is a C string.
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, 0) == 0 }
 }
 
-/// How many directories there are above the working directory. `None` if it cannot be reached from the root directory, or
-/// if there are more than 255.
+/// The number of directories above the working directory. `None` if it cannot be reached from the root directory, or if
+/// there are more than 255.
 pub(crate) fn directories_above() -> Option<u8> {
     let mut path = [0_u8; 4096];
     // SAFETY: the kernel writes within the buffer. The raw call, because the C library's may look for the path by itself.
@@ -116,20 +116,21 @@ pub(crate) fn write(fd: RawFd, bytes: &[u8]) -> Result<usize> {
     check_size(unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) })
 }
 
-/// Takes an exclusive flock(2) on an open file, which lasts until the file is closed. Returns whether it was free.
+/// Takes an exclusive flock(2) on an open file, which lasts until the file is closed. Returns true if it was free.
 pub(crate) fn lock(file: &OwnedFd) -> bool {
     // SAFETY: flock takes any descriptor.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// Takes a shared flock(2) on an open file, which lasts until the file is closed. Returns whether nobody has it alone.
+/// Takes a shared flock(2) on an open file, which lasts until the file is closed. Returns true if nobody has an
+/// exclusive one.
 pub(crate) fn lock_shared(file: &OwnedFd) -> bool {
     // SAFETY: flock takes any descriptor.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) == 0 }
 }
 
-/// Opens a file to add to its end, and creates it for this user alone. Neither a symbolic link is followed nor a FIFO's reader
-/// waited for.
+/// Opens a file to add to its end, and creates it for this user alone. It follows no symbolic link, and waits for no
+/// FIFO's reader.
 pub(crate) fn open_to_append(path: &CStr) -> Result<OwnedFd> {
     let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     // SAFETY: the path is a C string, and a mode follows the flags.
@@ -148,13 +149,13 @@ pub(crate) fn private_file_size(file: &OwnedFd, uid: u32) -> Option<u64> {
     (is_private && raw.st_uid == uid && raw.st_nlink == 1).then(|| u64::try_from(raw.st_size).ok()).flatten()
 }
 
-/// Creates a directory with mode 0700, whatever the umask. Returns whether it did.
+/// Creates a directory with mode 0700, whatever the umask. Returns true if it did.
 pub(crate) fn make_private_directory(path: &CStr) -> bool {
     // SAFETY: the path is a C string.
     unsafe { libc::mkdir(path.as_ptr(), 0o700) == 0 && libc::chmod(path.as_ptr(), 0o700) == 0 }
 }
 
-/// Whether a process holds an exclusive flock(2) on this file.
+/// Returns true if a process holds an exclusive flock(2) on this file.
 pub(crate) fn is_locked(path: &CStr) -> bool {
     let Ok(file) = open(path, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK) else { return false };
     // SAFETY: flock takes any descriptor.
@@ -170,19 +171,20 @@ pub(crate) fn read_directory(directory: &OwnedFd, buffer: &mut [u8]) -> Result<u
     Ok(usize::try_from(bytes).expect("check refuses negative numbers"))
 }
 
-/// Whether a descriptor is open and would outlive execve(2).
+/// Returns true if a descriptor is open and would outlive execve(2).
 pub(crate) fn is_inheritable(fd: RawFd) -> bool {
     inheritance(fd) == Some(true)
 }
 
-/// Whether a descriptor would outlive execve(2); `None` when it is not open.
+/// Returns true if a descriptor would outlive execve(2); `None` if it is not open.
 pub(crate) fn inheritance(fd: RawFd) -> Option<bool> {
     // SAFETY: F_GETFD takes any number.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
     (flags >= 0).then_some(flags & libc::FD_CLOEXEC == 0)
 }
 
-/// How many descriptors this process has open: the size of /proc/self/fd since Linux 6.2 (proc_pid_fd(5)). 0 before.
+/// The number of open descriptors of this process: the size of /proc/self/fd since Linux 6.2 (proc_pid_fd(5)). 0
+/// before.
 pub(crate) fn open_descriptors() -> Option<u64> {
     // SAFETY: a stat of zeros is a valid one, and stat fills it.
     unsafe {
@@ -192,15 +194,15 @@ pub(crate) fn open_descriptors() -> Option<u64> {
     }
 }
 
-/// Whether every write to a descriptor goes to the end of its file.
+/// Returns true if every write to a descriptor goes to the end of its file.
 pub(crate) fn is_appending(fd: RawFd) -> bool {
     // SAFETY: F_GETFL takes any number.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     flags >= 0 && flags & libc::O_APPEND != 0
 }
 
-/// Whether two descriptors of this process share one open file description (kcmp(2)). `None` if the kernel does not
-/// tell.
+/// Returns true if two descriptors of this process share one open file description (kcmp(2)). `None` if the kernel does
+/// not tell.
 pub(crate) fn is_same_description(one: RawFd, other: RawFd) -> Option<bool> {
     // SAFETY: neither call has preconditions.
     let result = unsafe {
@@ -210,8 +212,8 @@ pub(crate) fn is_same_description(one: RawFd, other: RawFd) -> Option<bool> {
     (result >= 0).then_some(result == 0)
 }
 
-/// Whether another process holds a write lock on an open file that belongs to an open file description (fcntl(2),
-/// F_OFD_GETLK). No lock is taken.
+/// Returns true if another process holds a write lock on an open file that belongs to an open file description
+/// (fcntl(2), F_OFD_GETLK). No lock is taken.
 pub(crate) fn is_write_locked(file: &OwnedFd) -> bool {
     let write = libc::c_short::try_from(libc::F_WRLCK).expect("a small number");
     // SAFETY: every field is a number, for which zero is a value; the kernel reads and writes one structure.
@@ -239,7 +241,7 @@ pub(crate) fn poll(watched: &mut [libc::pollfd], milliseconds: c_int) -> Result<
     usize::try_from(ready).map_err(|_| Errno::last())
 }
 
-/// The same with a time as fine as the system's clock. None waits forever.
+/// As [`poll`], with a time as fine as the system's clock. None waits forever.
 pub(crate) fn poll_for(watched: &mut [libc::pollfd], time: Option<Duration>) -> Result<usize> {
     let time = time.map(TimeSpec::from_duration);
     let time = time.as_ref().map_or(std::ptr::null(), |time| std::ptr::from_ref::<libc::timespec>(time.as_ref()));
@@ -248,7 +250,7 @@ pub(crate) fn poll_for(watched: &mut [libc::pollfd], time: Option<Duration>) -> 
     usize::try_from(ready).map_err(|_| Errno::last())
 }
 
-/// Whether a descriptor takes output at once, or has an error.
+/// Returns true if a descriptor takes output at once, or has an error.
 pub(crate) fn has_room(fd: RawFd) -> bool {
     let mut watched = [watch(fd, libc::POLLOUT)];
     poll(&mut watched, 0).is_ok_and(|ready| ready > 0)

@@ -1,4 +1,4 @@
-//! What a process inherits beside descriptors and signals.
+//! The inheritance of a process besides descriptors and signals.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -30,7 +30,7 @@ pub(crate) fn nice() -> i32 {
     i32::try_from(raw).ok().filter(|raw| *raw > 0).map_or(0, |raw| 20 - raw)
 }
 
-/// ioprio_get(2). 0 when the priority follows the nice value.
+/// ioprio_get(2). 0 if the priority follows the nice value.
 pub(crate) fn io_priority() -> i32 {
     const IOPRIO_WHO_PROCESS: c_int = 1;
     // SAFETY: the call takes numbers.
@@ -63,7 +63,7 @@ pub(crate) fn timer_slack() -> Option<u64> {
     u64::try_from(slack).ok()
 }
 
-/// Whether this process gets no huge pages (PR_GET_THP_DISABLE of prctl(2)).
+/// Returns true if this process gets no huge pages (PR_GET_THP_DISABLE of prctl(2)).
 pub(crate) fn has_no_huge_pages() -> bool {
     // SAFETY: the call takes numbers.
     unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1 }

@@ -16,7 +16,7 @@ pub(crate) fn exit(code: u8) -> ! {
     unsafe { libc::_exit(c_int::from(code)) }
 }
 
-/// Executes another program in this process. Returns only when that failed.
+/// Executes another program in this process. Returns only if that failed.
 pub(crate) fn execute(path: &CStr, argv: &[&CStr], env: &[&CStr]) -> Errno {
     let pointers = |strings: &[&CStr]| -> Vec<*const c_char> {
         strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
@@ -45,19 +45,17 @@ pub(crate) fn executed_path() -> &'static CStr {
     unsafe { CStr::from_ptr(path) }
 }
 
-/// This process's group.
 pub(crate) fn own_group() -> ProcessGroup {
     // SAFETY: getpgrp has no preconditions.
     ProcessGroup::new(unsafe { libc::getpgrp() })
 }
 
-/// Whether this process leads its session.
 pub(crate) fn is_session_leader() -> bool {
     // SAFETY: neither call has preconditions.
     unsafe { libc::getsid(0) == libc::getpid() }
 }
 
-/// Whether this process is in the process group of its session's leader.
+/// Returns true if this process is in the process group of its session's leader.
 pub(crate) fn is_in_leaders_group() -> bool {
     // SAFETY: neither call has preconditions.
     let (session, group) = unsafe { (libc::getsid(0), libc::getpgrp()) };
@@ -65,7 +63,7 @@ pub(crate) fn is_in_leaders_group() -> bool {
     session != 0 && session == group
 }
 
-/// The parent. Its number is 0 when it is outside of this PID namespace.
+/// The parent. Its number is 0 if it is outside of this PID namespace.
 pub(crate) fn parent() -> Pid {
     // SAFETY: getppid has no preconditions.
     Pid::new(unsafe { libc::getppid() })
@@ -79,7 +77,7 @@ pub(crate) fn death_signal() -> Option<Signal> {
     u8::try_from(number).ok().filter(|&number| number > 0).map(Signal::new)
 }
 
-/// Whether the process of such a descriptor has ended.
+/// Returns true if the process of such a descriptor has ended.
 pub(crate) fn has_ended(process: &OwnedFd) -> bool {
     let mut watched = [super::watch(process.as_raw_fd(), libc::POLLIN)];
     super::poll(&mut watched, 0).is_ok_and(|found| found > 0)

@@ -1,4 +1,4 @@
-//! Signals: sets of them, the mask, and what they do to this process.
+//! Signals: sets of them, the mask, and their effects on this process.
 
 use std::ffi::c_int;
 use std::mem::offset_of;
@@ -13,7 +13,6 @@ use super::{Result, exit, own, own_pid, read};
 /// A set of signals. Bit N−1 is signal N.
 pub(crate) type SignalSet = u64;
 
-/// How many signals there are.
 const SIGNALS: u8 = 64;
 /// Size of the kernel's signal set, bytes.
 const SIGNAL_SET_BYTES: usize = 8;
@@ -22,37 +21,29 @@ const ACTION_WORDS: usize = 16;
 /// One of the default disposition: zeros.
 const DEFAULT: [usize; ACTION_WORDS] = [libc::SIG_DFL; ACTION_WORDS];
 
-/// Signals by which a write could end this process. They are blocked, so that the write fails with an error instead.
+/// Signals by which a write could end this process. They are blocked, so the write fails with an error instead.
 pub(crate) const WRITE_ERRORS: SignalSet = bit(Signal::PIPE) | bit(XFSZ);
 
-/// Signals that the command gets in this process's place: all that the real shell could have a trap for, but what tells of
-/// children and what a terminal sends to a background process. The C library keeps two for itself.
+/// Signals that the command gets in place of this process: all that the real shell could trap, except those about
+/// children and those of a terminal for background processes. The C library keeps two for itself.
 pub(crate) const PASSED_ON: SignalSet =
     !(bit(Signal::KILL) | bit(STOP) | bit(CHLD) | bit(TTIN) | bit(TTOU) | bit(Signal::new(32)) | bit(Signal::new(33)));
 
-/// SIGCHLD.
 pub(crate) const CHLD: Signal = named(libc::SIGCHLD);
-/// SIGCONT.
 pub(crate) const CONT: Signal = named(libc::SIGCONT);
-/// SIGSTOP.
 pub(crate) const STOP: Signal = named(libc::SIGSTOP);
-/// SIGTSTP.
 pub(crate) const TSTP: Signal = named(libc::SIGTSTP);
-/// SIGTTIN.
 pub(crate) const TTIN: Signal = named(libc::SIGTTIN);
-/// SIGTTOU.
 pub(crate) const TTOU: Signal = named(libc::SIGTTOU);
-/// SIGWINCH.
 pub(crate) const WINCH: Signal = named(libc::SIGWINCH);
-/// SIGXFSZ.
 pub(crate) const XFSZ: Signal = named(libc::SIGXFSZ);
 
 const fn named(number: c_int) -> Signal {
     Signal::new(number.to_le_bytes()[0])
 }
 
-/// Stops this process, or its whole group, by a signal of job control. Returns when it is continued. Returns at once
-/// where the kernel stops no process, because the group is orphaned (setpgid(2)).
+/// Stops this process, or its whole group, by a signal of job control. Returns when it is continued. Returns at once if
+/// the kernel stops no process, because the group is orphaned (setpgid(2)).
 pub(crate) fn stop_by(signal: Signal, is_group: bool) {
     // SAFETY: a process may always signal itself and its group.
     unsafe { libc::kill(if is_group { 0 } else { libc::getpid() }, c_int::from(signal.number())) };
@@ -61,7 +52,7 @@ pub(crate) fn stop_by(signal: Signal, is_group: bool) {
     change_mask(libc::SIG_SETMASK, before);
 }
 
-/// Ends this process, or its whole group, by a signal. Where the signal does not kill, exits with the code for it.
+/// Ends this process, or its whole group, by a signal. If the signal does not kill, exits with the code for it.
 pub(crate) fn die_by(signal: Signal, is_group: bool) -> ! {
     let number = c_int::from(signal.number());
     let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -79,17 +70,15 @@ pub(crate) fn die_by(signal: Signal, is_group: bool) -> ! {
     exit(Exit::Signal(signal).code())
 }
 
-/// The signals that this process ignores.
 pub(crate) fn ignored_signals() -> SignalSet {
     all().filter(|&signal| is_ignored(signal)).fold(0, |set, signal| set | bit(signal))
 }
 
-/// Every signal.
 fn all() -> impl Iterator<Item = Signal> {
     (1..=SIGNALS).map(Signal::new)
 }
 
-/// Whether this process ignores a signal.
+/// Returns true if this process ignores a signal.
 pub(crate) fn is_ignored(signal: Signal) -> bool {
     let mut action = DEFAULT;
     // SAFETY: no action is set, and the kernel writes one to `action`.
@@ -100,7 +89,6 @@ pub(crate) fn is_ignored(signal: Signal) -> bool {
     result == 0 && action[0] == libc::SIG_IGN
 }
 
-/// The bit of a signal in a set.
 pub(crate) const fn bit(signal: Signal) -> SignalSet {
     1 << (signal.number() - 1)
 }
@@ -110,7 +98,6 @@ pub(crate) fn block_signals(set: SignalSet) -> SignalSet {
     change_mask(libc::SIG_BLOCK, set)
 }
 
-/// Makes this set the mask.
 pub(crate) fn restore_mask(set: SignalSet) {
     change_mask(libc::SIG_SETMASK, set);
 }
@@ -123,7 +110,7 @@ fn change_mask(how: c_int, set: SignalSet) -> SignalSet {
     old
 }
 
-/// A descriptor from which these signals are read. They must be blocked.
+/// A descriptor for reading these signals. They must be blocked.
 pub(crate) fn signal_descriptor(set: SignalSet) -> Result<OwnedFd> {
     let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
     // SAFETY: the kernel reads one signal set of this size.

@@ -1,4 +1,4 @@
-//! Sockets of the local domain, and descriptors on their way through them.
+//! Sockets of the local domain, and descriptors sent through them.
 
 use std::ffi::c_char;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -10,23 +10,23 @@ use super::{Result, check, check_size, own};
 
 /// Room for the descriptors of one message and their header, words.
 const CONTROL_WORDS: usize = 24;
-/// The most descriptors that a message can carry here.
+/// The most descriptors of a message here.
 pub(crate) const DESCRIPTORS_MAX: usize = 20;
 
-/// Receives what has arrived on a socket. EAGAIN when nothing has.
+/// Receives the bytes that have arrived on a socket. EAGAIN if there are none.
 pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize> {
     // SAFETY: the kernel writes within the buffer.
     check_size(unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT) })
 }
 
-/// Sends as much as a socket takes without waiting. Raises no SIGPIPE.
+/// Sends as many bytes as a socket takes without waiting. Raises no SIGPIPE.
 pub(crate) fn send(fd: RawFd, bytes: &[u8]) -> Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the kernel reads within the slice.
     check_size(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
-/// Does the same with descriptors attached to the first byte.
+/// As [`send`], with descriptors attached to the first byte.
 pub(crate) fn send_with_descriptors(fd: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> Result<usize> {
     assert!(descriptors.len() <= DESCRIPTORS_MAX, "the caller counts them");
     let data_bytes = u32::try_from(size_of_val(descriptors)).expect("bounded by DESCRIPTORS_MAX");

@@ -1,4 +1,4 @@
-//! Terminals: which one, its modes, its size and its foreground.
+//! Terminals: their numbers, modes, sizes and foreground groups.
 
 use std::os::fd::RawFd;
 
@@ -8,7 +8,7 @@ use rexec_sh::protocol::wire::TerminalModes;
 
 use super::{Result, check};
 
-/// Whether a descriptor is a terminal. (isatty(3) asks more than this.)
+/// Returns true if a descriptor is a terminal. (isatty(3) asks more than this.)
 pub(crate) fn is_terminal(fd: RawFd) -> bool {
     // SAFETY: a termios of zeros is a valid one, and the kernel fills it. The kernel's own is smaller.
     unsafe {
@@ -17,7 +17,7 @@ pub(crate) fn is_terminal(fd: RawFd) -> bool {
     }
 }
 
-/// The number of the terminal behind a descriptor, also one opened as /dev/tty. `None` for anything else.
+/// The number of the terminal of a descriptor, even of one opened as /dev/tty. `None` for anything else.
 pub(crate) fn terminal_number(fd: RawFd) -> Option<u32> {
     let mut device: libc::c_uint = 0;
     // SAFETY: the kernel writes one unsigned int.
@@ -56,7 +56,7 @@ impl Modes {
         self
     }
 
-    /// Whether output of a line feed becomes carriage return and line feed.
+    /// Returns true if output of a line feed becomes carriage return and line feed.
     pub(crate) fn ends_lines(&self) -> bool {
         let both = libc::OPOST | libc::ONLCR;
         self.0.c_oflag & both == both
@@ -70,7 +70,6 @@ impl Modes {
     }
 }
 
-/// Reads the modes of a terminal.
 pub(crate) fn modes(fd: RawFd) -> Result<Modes> {
     // SAFETY: a termios of zeros is a valid one, and the kernel fills it. The kernel's own is smaller.
     unsafe {

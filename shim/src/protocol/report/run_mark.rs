@@ -5,14 +5,14 @@ use std::ffi::{CStr, CString};
 /// The name of a reported run in its command's environment, drawn by chance.
 pub type RunMark = [u8; 16];
 
-/// What a witness's name begins with, and how much of the mark is behind it: a name has 15 bytes.
+/// The beginning of a witness's name. A part of the mark follows it: a name has 15 bytes.
 const WITNESS: &[u8] = b"rexec-";
 const WITNESS_DIGITS: usize = 9;
 /// The digits of a mark.
 const MARK_DIGITS: usize = 2 * size_of::<RunMark>();
 
-/// The entry that tells processes of a reported run which one it is. `socket` is the path of the host's socket, if the
-/// caller has chosen that: its variable does not reach the command.
+/// The entry that names a reported run to its processes. `socket` is the path of the host's socket, if the caller has
+/// chosen that: its variable does not reach the command.
 #[must_use]
 pub fn reported_entry(mark: &RunMark, socket: &[u8]) -> CString {
     let digits: String = mark.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -24,7 +24,7 @@ pub fn reported_entry(mark: &RunMark, socket: &[u8]) -> CString {
     CString::new(entry).expect("made of digits and a C string")
 }
 
-/// The run that such a variable's value names. Zero if it names none.
+/// The run in such a variable's value. Zero if it names none.
 #[must_use]
 pub fn marked_run(value: &[u8]) -> RunMark {
     let (digits, rest) = value.split_at(value.len().min(MARK_DIGITS));
@@ -44,8 +44,8 @@ pub fn marked_socket(value: &CStr) -> Option<&CStr> {
     CStr::from_bytes_with_nul(rest).ok().filter(|_| is_one)
 }
 
-/// The name of the process that waits beside the command of a run (PR_SET_NAME, prctl(2)). From outside it shows which
-/// run the shim above it reports, as the environment of a process cannot be read without waiting for it.
+/// The name of the process that waits beside the command of a run (PR_SET_NAME, prctl(2)). From outside it shows the
+/// run that the shim above it reports, because the environment of a process cannot be read without waiting for it.
 #[must_use]
 pub fn witness_name(mark: &RunMark) -> CString {
     let digits = mark.iter().flat_map(|byte| [byte >> 4, byte & 0xf]).take(WITNESS_DIGITS);
@@ -53,7 +53,7 @@ pub fn witness_name(mark: &RunMark) -> CString {
     CString::new([WITNESS, &digits].concat()).expect("made of digits")
 }
 
-/// Whether a process's name is that of such a process, of whatever run.
+/// Returns true if a process's name is that of such a process, of any run.
 #[must_use]
 pub fn names_witness(name: &[u8]) -> bool {
     let digits = name.strip_prefix(WITNESS).unwrap_or_default();

@@ -1,20 +1,20 @@
-//! What keeps the values of variables out of reports: other processes of the same user may come to read them.
+//! Keeps the values of variables out of reports: other processes of the same user may read them.
 //!
-//! Of its caller's environment a shim reports names, and values only where the host knows an agent by them. A value that
-//! may be a secret, because its name says so, is masked in arguments and output.
+//! Of its caller's environment a shim reports names, and values only if the host knows an agent by them. A value whose
+//! name suggests a secret is masked in arguments and output.
 //!
-//! Invariant: how a stream was split never shows; what is held back of it is the beginning of a value.
+//! Invariant: how a stream was split never shows; the held part is the beginning of a value.
 
 use std::rc::Rc;
 
 /// The shortest value that is masked, bytes.
 const VALUE_BYTES_MIN: usize = 4;
-/// Values from this length on are masked wherever they are, bytes. A shorter one is masked where it stands alone, and only if
-/// it is no plain word or number.
+/// Values from this length on are masked everywhere, bytes. A shorter one is masked only where it stands alone, and
+/// only if it is no plain word or number.
 const ANYWHERE_BYTES_MIN: usize = 8;
-/// The longest value that is masked whole, bytes; of a longer one, this much.
+/// The most bytes of a value that are masked.
 const VALUE_BYTES_MAX: usize = 16 << 10;
-/// Parts of names, in capitals, whose variables may hold secrets. It may be some more than the journal masks.
+/// Parts of names, in capitals, whose variables may hold secrets. They may be some more than the journal masks.
 const SECRET_PARTS: [&[u8]; 20] = [
     b"PASS",
     b"PWD",
@@ -37,7 +37,7 @@ const SECRET_PARTS: [&[u8]; 20] = [
     b"WEBHOOK",
     b"DATABASE_URL",
 ];
-/// Names that contain such a part and hold none.
+/// Names that contain such a part and hold no secret.
 const HARMLESS: [&[u8]; 8] =
     [b"PWD", b"OLDPWD", b"PATH", b"SSH_AUTH_SOCK", b"MANPATH", b"INFOPATH", b"DESKTOP_SESSION", b"SESSION_MANAGER"];
 /// Variables by whose values the host knows an agent, its version, session and call, and its own looks at the shell.
@@ -78,14 +78,14 @@ const MARKS: [&[u8]; 34] = [
     b"VIBE_APP_SERVER_BIN",
 ];
 
-/// What a report says of a variable: all of it, or its name and no value.
+/// The reported part of a variable: all of it, or its name without the value.
 #[must_use]
 pub fn reported_variable(entry: &[u8]) -> &[u8] {
     let Some(at) = entry.iter().position(|&byte| byte == b'=') else { return entry };
     if MARKS.contains(&&entry[..at]) { entry } else { &entry[..=at] }
 }
 
-/// The values of one environment that are masked, by their first bytes; of those that begin alike, the longest goes first.
+/// The masked values of one environment, by their first bytes; of those that begin alike, the longest goes first.
 #[derive(Debug, Default, Clone)]
 pub struct ValueMasks(Rc<Vec<MaskedValue>>);
 
@@ -95,23 +95,24 @@ struct MaskedValue {
     value: Vec<u8>,
 }
 
-/// What stands at a place of a text.
+/// The value at a place of a text.
 enum ValueAt<'a> {
     Nothing,
     Whole(&'a MaskedValue),
-    /// It may become one when more has come.
+    /// It may become one with further text.
     Begin,
 }
 
 impl ValueMasks {
-    /// Those of these entries.
+    /// The values of these entries.
     pub fn of<'a>(env: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut secrets = Vec::new();
         for entry in env {
             let Some(at) = entry.iter().position(|&byte| byte == b'=') else { continue };
             let name = &entry[..at];
             let value = entry[at + 1..].trim_ascii();
-            // What a report tells of a mark, it tells in arguments as well: by it the host knows an agent's wrapper.
+            // A report contains marks in full, so they stay in arguments as well: by them the host knows an agent's
+            // wrapper.
             if may_be_secret(name) && !MARKS.contains(&name) && is_masked(value) {
                 let value = value[..value.len().min(VALUE_BYTES_MAX)].to_vec();
                 secrets.push(MaskedValue { name: name.to_vec(), value });
@@ -121,7 +122,7 @@ impl ValueMasks {
         Self(Rc::new(secrets))
     }
 
-    /// A text that is whole, with its values masked.
+    /// A whole text with its values masked.
     #[must_use]
     pub fn masked(&self, text: &[u8]) -> Vec<u8> {
         let mut stream = MaskedStream::new(self.clone());
@@ -131,7 +132,7 @@ impl ValueMasks {
         out
     }
 
-    /// What stands at the beginning of a text that follows this byte.
+    /// Finds the value at the beginning of a text that follows the byte `before`.
     fn at<'a>(&'a self, before: Option<u8>, text: &[u8], is_whole: bool) -> ValueAt<'a> {
         let Some(&first) = text.first() else { return ValueAt::Nothing };
         let follows_word = before.is_some_and(is_word);
@@ -156,7 +157,7 @@ impl ValueMasks {
     }
 }
 
-/// Whether a value is masked that may be a secret. Short ones are too likely to be ordinary words and numbers, unless they
+/// Returns true if a possible secret is masked. Short ones are too likely to be ordinary words and numbers, unless they
 /// have letters and digits, or signs that join no words.
 fn is_masked(value: &[u8]) -> bool {
     let has = |is: fn(&u8) -> bool| value.iter().any(is);
@@ -165,7 +166,7 @@ fn is_masked(value: &[u8]) -> bool {
     value.len() >= ANYWHERE_BYTES_MIN || (value.len() >= VALUE_BYTES_MIN && is_mixed)
 }
 
-/// Whether a byte belongs to a word, as a letter of any script, a digit or an underscore.
+/// Returns true if a byte belongs to a word, as a letter of any script, a digit or an underscore.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
@@ -176,7 +177,6 @@ fn may_be_secret(name: &[u8]) -> bool {
     !HARMLESS.contains(&&*name) && !name.ends_with(b"PATH") && SECRET_PARTS.iter().any(has)
 }
 
-/// One stream of output.
 #[derive(Debug)]
 pub struct MaskedStream {
     masks: ValueMasks,
@@ -187,13 +187,12 @@ pub struct MaskedStream {
 }
 
 impl MaskedStream {
-    /// A stream of which nothing has come.
     #[must_use]
     pub fn new(masks: ValueMasks) -> Self {
         Self { masks, held: Vec::new(), before: None }
     }
 
-    /// Appends to `out` what has come and is certain.
+    /// Appends the certain part of the input so far to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.masks.0.is_empty() {
             return out.extend_from_slice(bytes);
@@ -202,12 +201,12 @@ impl MaskedStream {
         self.settle(false, out);
     }
 
-    /// Nothing more comes, or not at once.
+    /// Settles the held bytes, because nothing more comes, or not at once.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         self.settle(true, out);
     }
 
-    /// Forgets what is held back. Returns how much that is.
+    /// Forgets the held bytes. Returns their number.
     pub fn forget(&mut self) -> usize {
         self.before = None;
         std::mem::take(&mut self.held).len()

@@ -1,28 +1,24 @@
-//! What a command inherits from its caller, and how the RUN frame carries it.
+//! The attributes that a command inherits from its caller, and their form in the RUN frame.
 //!
-//! Invariants: what is encoded decodes to the same; numbers, counts and flags beyond their bounds are errors.
+//! Invariants: encoded attributes decode to the same; numbers, counts and flags beyond their bounds are errors.
 
 use super::extras::Extras;
 use super::fields::{Fields, put_bytes};
 use super::{AFFINITY_BYTES_MAX, INHERITED_MAX, LIMITS_MAX, WireError};
 use crate::protocol::choice::{Sanitize, Tty};
 
-/// What the caller's descriptors 0, 1 and 2 are.
+/// The kinds of the caller's descriptors 0, 1 and 2.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stdio {
     /// Descriptor 0 is open. It travels with the frame, after the working directory.
     pub stdin: bool,
-    /// Descriptor 1 is open.
     pub stdout: bool,
-    /// Descriptor 2 is open.
     pub stderr: bool,
     /// Descriptors 1 and 2 are one open file description, or one terminal.
     pub same_output: bool,
-    /// Descriptor 0 is a terminal.
     pub stdin_tty: bool,
-    /// Descriptor 1 is a terminal; where `relayed` is set, the same one.
+    /// Descriptor 1 is a terminal; if `relayed` is set, the same one.
     pub stdout_tty: bool,
-    /// Descriptor 2 is a terminal.
     pub stderr_tty: bool,
     /// Descriptor 0 and an output are the caller's controlling terminal. The shim can pass its keys on.
     pub relayed: bool,
@@ -37,7 +33,8 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// Whether the caller's terminal travels as a descriptor of its own, because descriptor 0 is something else.
+    /// Returns true if the caller's terminal travels as a descriptor of its own, because descriptor 0 is something
+    /// else.
     #[must_use]
     pub fn brings_terminal(self) -> bool {
         self.on_demand && !self.relayed
@@ -83,11 +80,10 @@ impl Stdio {
 pub struct Attributes {
     /// Descriptors 0, 1 and 2.
     pub stdio: Stdio,
-    /// Which descriptors are the command's terminal. `None`: the host's choice holds.
+    /// The descriptors that are the command's terminal. `None`: the host's choice holds.
     pub tty: Option<Tty>,
-    /// What is done to the output. `None`: the host's choice holds.
+    /// The treatment of the output. `None`: the host's choice holds.
     pub sanitize: Option<Sanitize>,
-    /// umask(2).
     pub umask: u32,
     /// Nice value, −20 to 19.
     pub nice: i32,
@@ -97,13 +93,13 @@ pub struct Attributes {
     pub ignored: u64,
     /// Blocked signals; bit N−1 is signal N.
     pub blocked: u64,
-    /// Window size, rows; 0 when unknown.
+    /// Window size, rows; 0 if unknown.
     pub rows: u16,
-    /// Window size, columns; 0 when unknown.
+    /// Window size, columns; 0 if unknown.
     pub cols: u16,
     /// Soft and hard limit of each resource, in the order of their numbers.
     pub limits: Vec<(u64, u64)>,
-    /// The mask of sched_setaffinity(2); empty when unknown.
+    /// The mask of sched_setaffinity(2); empty if unknown.
     pub affinity: Vec<u8>,
     /// Numbers of the inherited descriptors from 3 up, in the order in which they travel, after directory and stdin.
     pub inherited: Vec<i32>,

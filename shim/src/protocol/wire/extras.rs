@@ -15,10 +15,10 @@ pub const COREDUMP_FILTER: u32 = 0x33;
 pub const TIMER_SLACK_NS: u64 = 50_000;
 /// The longest list of control groups, bytes.
 const CGROUPS_BYTES_MAX: usize = 64 << 10;
-/// The longest directory, bytes. The kernel takes shorter paths only (`PATH_MAX`).
+/// The longest directory, bytes. The kernel takes only shorter paths (`PATH_MAX`).
 const DIRECTORY_BYTES_MAX: usize = 64 << 10;
 
-/// Tags from here on are optional: the command is the same for a reader that does not know them.
+/// Tags from here on are optional: a reader that does not know them runs the same command.
 const OPTIONAL: u8 = 0x80;
 
 const DIRECTORY: u8 = 1;
@@ -45,7 +45,7 @@ pub struct Extras {
     pub directory: Option<CString>,
     /// The `cgroup.procs` files of the caller's control groups, each followed by a NUL. From the host only.
     pub cgroups: Vec<u8>,
-    /// ioprio_get(2); 0 when it follows the nice value.
+    /// ioprio_get(2); 0 if it follows the nice value.
     pub io_priority: i32,
     /// Policy of sched(7), and its priority; 0 and 0 for the usual one.
     pub scheduler: (i32, i32),
@@ -57,35 +57,35 @@ pub struct Extras {
     pub coredump_filter: u32,
     /// `PR_SET_THP_DISABLE` of prctl(2).
     pub no_huge_pages: bool,
-    /// Whether runtimes are asked not to buffer output on pipes. `None`: the host's choice holds.
+    /// True if runtimes are asked not to buffer output on pipes. `None`: the host's choice holds.
     pub live: Option<bool>,
-    /// How many directories above the working directory the top of its git project is. For people only.
+    /// The number of directories from the working directory up to the top of its git project. For people only.
     pub project: Option<u8>,
     /// The agent that `rexec run` has started: the number of its process, a colon, and its name. Empty for others. For
     /// people only.
     pub agent: Vec<u8>,
-    /// How much of the output the caller gets. `None`: the host's choice holds.
+    /// The caller's part of the output. `None`: the host's choice holds.
     pub budget: Option<OutputBudget>,
-    /// Variables (`NAME=value`) that the command gets besides its caller's. Each takes the place of those of its name. From
-    /// the host only.
+    /// Variables (`NAME=value`) of the command besides its caller's. Each replaces those of its name. From the host
+    /// only.
     pub variables: Vec<CString>,
-    /// Milliseconds after which the command is ended; 0 means never.
+    /// The time limit in milliseconds; 0 means none.
     pub timeout_ms: u64,
-    /// What the command is for, in the caller's words. For people only.
+    /// The command's purpose, in the caller's words. For people only.
     pub why: Vec<u8>,
-    /// The command is a program that is looked for as execvp(3) does it, and not a shell. `None` for a shell.
+    /// The command is a program, searched as by execvp(3), and not a shell. `None` for a shell.
     pub direct: Option<Direct>,
 }
 
-/// Where the environment of a program comes from that is started without a shell.
+/// The source of the environment of a program that is started without a shell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Direct {
-    /// It is its caller's.
+    /// The caller's environment.
     #[default]
     Caller,
-    /// It is the host's. The frame's entries are added, and take the places of those with their names.
+    /// The host's environment. The frame's entries are added, and replace those with their names.
     Host,
-    /// It is what the frame has, and nothing is added.
+    /// The frame's entries alone.
     Bare,
 }
 
@@ -93,7 +93,7 @@ impl Direct {
     /// All of them, in the order of their numbers on the wire.
     pub const ALL: [Self; 3] = [Self::Caller, Self::Host, Self::Bare];
 
-    /// Its word on the shim's command line.
+    /// The word for it on the shim's command line.
     #[must_use]
     pub const fn word(self) -> &'static CStr {
         match self {
@@ -103,19 +103,18 @@ impl Direct {
         }
     }
 
-    /// The one with this word.
     #[must_use]
     pub fn named(word: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|direct| direct.word().to_bytes() == word)
     }
 }
 
-/// How much of the output a caller gets.
+/// The size of a caller's part of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputBudget {
     /// Bytes of each stream; zero means all.
     pub bytes: u32,
-    /// Whether the caller's descriptor 1 is a regular file.
+    /// True if the caller's descriptor 1 is a regular file.
     pub is_file: bool,
 }
 
@@ -143,7 +142,7 @@ impl Default for Extras {
 }
 
 impl Extras {
-    /// Whether a field is set that only the host may set.
+    /// Returns true if a field is set that only the host may set.
     #[must_use]
     pub fn are_the_hosts(&self) -> bool {
         self.directory.is_some() || !self.cgroups.is_empty() || !self.variables.is_empty()
@@ -261,12 +260,10 @@ fn put(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
     put_bytes(out, value);
 }
 
-/// Appends the caller's control groups to the extras at the end of a payload.
 pub(super) fn put_cgroups(cgroups: &[u8], out: &mut Vec<u8>) {
     put(out, CGROUPS, cgroups);
 }
 
-/// Appends a variable of the host's to the extras at the end of a payload.
 pub(super) fn put_variable(entry: &CStr, out: &mut Vec<u8>) {
     put(out, VARIABLE, entry.to_bytes());
 }

@@ -1,4 +1,4 @@
-//! The fields of a payload: how they are written, and how they are read with every length checked.
+//! The fields of a payload: writes them, and reads them with every length checked.
 
 use std::ffi::CStr;
 
@@ -18,7 +18,7 @@ pub(super) fn put_strings<'a>(out: &mut Vec<u8>, strings: impl Iterator<Item = &
         out.extend_from_slice(string.to_bytes_with_nul());
         count += 1;
     }
-    // A length that does not fit is far over RUN_BYTES_MAX, which the caller reports.
+    // A length that does not fit is far over RUN_BYTES_MAX; the caller reports that.
     let bytes = u32::try_from(out.len() - start - 8).unwrap_or(u32::MAX);
     out[start..start + 4].copy_from_slice(&count.to_le_bytes());
     out[start + 4..start + 8].copy_from_slice(&bytes.to_le_bytes());
@@ -32,19 +32,16 @@ pub struct Strings<'a> {
 }
 
 impl<'a> Strings<'a> {
-    /// How many strings there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The strings in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a CStr> + use<'a> {
         self.bytes
             .split_inclusive(|&byte| byte == 0)

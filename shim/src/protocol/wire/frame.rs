@@ -1,6 +1,6 @@
-//! The frames: their kinds, what they carry, and how they are written and read.
+//! The frames: their kinds, their fields, and their encoding.
 //!
-//! Invariant: a frame that is written is read as the same frame, and as no other.
+//! Invariant: a written frame is read as the same frame, and as no other.
 
 use std::ffi::CStr;
 
@@ -49,7 +49,7 @@ wire! {
         0x0b Hangup,
         /// The shim becomes an interactive shell, which the host does not see.
         0x0c Interactive { whoami: Rest<'a, WHOAMI_BYTES_MAX> },
-        /// After ACCEPTED: the shim holds nothing any more that the command alone should hold.
+        /// After ACCEPTED: the shim has let go of everything that only the command should hold.
         0x84 LetGo,
     }
 }
@@ -76,16 +76,17 @@ wire! {
         0x19 Taken(bytes: u32),
         /// The command was stopped by this signal. Its caller stops too, as it would with the real shell.
         0x1a Stopped(signal: Signal),
-        /// The command does not ask for keys any more. The shim leaves the caller's terminal alone until it asks again.
+        /// The command asks for keys no longer. The shim leaves the caller's terminal alone until it asks again.
         0x1b Return,
         /// The command has changed its terminal's modes. The caller's terminal gets them at the end.
         0x1c Modes(modes: TerminalModes),
         /// The host has received a SIGNAL frame and passes the signal on.
         0x81 Heard,
-        /// The host will not refuse the command any more. The shim lets go of what the command alone should hold, and says so.
+        /// The host will not refuse the command any more. The shim lets go of everything that only the command should
+        /// hold, and reports that.
         0x82 Accepted,
-        /// No process of the command can write to this stream any more, and all it wrote has been sent. If the caller's
-        /// descriptors 1 and 2 are one pipe, stream 1 stands for both.
+        /// No process of the command can write to this stream any more, and all its output has been sent. If the
+        /// caller's descriptors 1 and 2 are one pipe, stream 1 stands for both.
         0x83 OutputEnded(stream: CallerStream),
     }
 }
@@ -118,13 +119,13 @@ impl FromShim<'_> {
 }
 
 impl FromHost<'_> {
-    /// Appends the frame. Output may have [`FRAME_BYTES_MAX`] at most; [`encode_output`] takes any.
+    /// Appends the frame. Output may have at most [`FRAME_BYTES_MAX`]; [`encode_output`] takes any.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_frame(self, out);
     }
 }
 
-/// Appends a LEFT frame: the caller's name, and the words of the command as far as [`LEFT_BYTES_MAX`] in all.
+/// Appends a LEFT frame: the caller's name, and the words of the command, up to [`LEFT_BYTES_MAX`] in all.
 pub fn encode_left<'a>(whoami: &[u8], argv: impl Iterator<Item = &'a CStr>, out: &mut Vec<u8>) {
     let whoami = Short(&whoami[..whoami.len().min(usize::from(u8::MAX))]);
     let most = LEFT_BYTES_MAX - 1 - whoami.0.len();
@@ -149,8 +150,8 @@ fn output(stream: CallerStream, bytes: &[u8]) -> FromHost<'_> {
     }
 }
 
-/// Appends what `append` appends to it as output, in frames of at most [`FRAME_BYTES_MAX`]. Returns how many bytes of
-/// output that is; without any there is no frame.
+/// Frames the bytes that `append` appends as output, in frames of at most [`FRAME_BYTES_MAX`]. Returns the number of
+/// bytes of output; without any there is no frame.
 pub fn append_output(stream: CallerStream, out: &mut Vec<u8>, append: impl FnOnce(&mut Vec<u8>)) -> usize {
     let start = out.len();
     let payload = begin_frame(output(stream, &[]).kind(), out);
@@ -166,7 +167,7 @@ pub fn append_output(stream: CallerStream, out: &mut Vec<u8>, append: impl FnOnc
     bytes
 }
 
-/// Whether a buffer starts with a RUN frame. Only then may it grow beyond [`FRAME_BYTES_MAX`].
+/// Returns true if a buffer starts with a RUN frame. Only then may it grow beyond [`FRAME_BYTES_MAX`].
 #[must_use]
 pub fn starts_with_run(bytes: &[u8]) -> bool {
     bytes.first() == Some(&RUN)

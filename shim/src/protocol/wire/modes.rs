@@ -1,4 +1,4 @@
-//! The modes of a terminal, as a MODES frame carries them.
+//! The modes of a terminal in a MODES frame.
 
 use super::WireError;
 use super::table::Field;
@@ -16,7 +16,7 @@ pub struct TerminalModes {
     pub characters: [u8; MODE_CHARACTERS],
 }
 
-/// How many special characters a terminal has.
+/// The number of special characters of a terminal.
 pub const MODE_CHARACTERS: usize = 19;
 
 impl<'a> Field<'a> for TerminalModes {

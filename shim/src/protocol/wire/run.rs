@@ -1,6 +1,6 @@
 //! The RUN frame: a command and everything that it inherits from its caller.
 //!
-//! Invariants: what is encoded decodes to the same; bytes behind the end that are not [`Extras`] are errors.
+//! Invariants: an encoded frame decodes to the same; bytes after the end that are not [`Extras`] are errors.
 
 use std::ffi::CStr;
 
@@ -11,14 +11,13 @@ use super::table::Field;
 use super::{HEADER_BYTES, RUN, RUN_BYTES_MAX, WHOAMI_BYTES_MAX, WireError};
 use crate::protocol::process::Signal;
 
-/// A whole request to run a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest<'a> {
-    /// What the command inherits.
+    /// The inheritance of the command.
     pub attributes: Attributes,
-    /// What the caller calls itself; empty when it did not say.
+    /// The caller's name for itself; empty if it gave none.
     pub whoami: &'a [u8],
-    /// The shell to execute. A name without a slash is looked for as execvp(3) does it.
+    /// The shell to execute. A name without a slash is searched as by execvp(3).
     pub shell: &'a CStr,
     /// Its arguments, `argv[0]` first.
     pub argv: Strings<'a>,
@@ -27,8 +26,8 @@ pub struct RunRequest<'a> {
 }
 
 impl RunRequest<'_> {
-    /// How many descriptors travel with the frame: the directory if it is none by path, stdin if open, the caller's
-    /// terminal if that is not stdin, and the inherited ones.
+    /// The number of descriptors that travel with the frame: the directory if it is not given by path, stdin if open,
+    /// the caller's terminal if that is not stdin, and the inherited ones.
     #[must_use]
     pub fn descriptor_count(&self) -> usize {
         let directory = usize::from(self.attributes.extras.directory.is_none());
@@ -41,7 +40,7 @@ impl RunRequest<'_> {
 /// Appends a RUN frame.
 ///
 /// # Errors
-/// [`WireError::TooLong`] when the strings exceed [`RUN_BYTES_MAX`]; `out` is then as it was.
+/// [`WireError::TooLong`] if the strings exceed [`RUN_BYTES_MAX`]; `out` is then unchanged.
 pub fn encode_run<'a>(
     attributes: &Attributes,
     (whoami, shell): (&[u8], &CStr),
@@ -83,15 +82,15 @@ impl<'a> Field<'a> for Box<RunRequest<'a>> {
 /// Adds the caller's control groups to an encoded RUN frame.
 ///
 /// # Errors
-/// [`WireError::TooLong`] when the frame would exceed its bound. It is then as it was.
+/// [`WireError::TooLong`] if the frame would exceed its bound. It is then unchanged.
 pub fn add_cgroups(cgroups: &[u8], frame: &mut Vec<u8>) -> Result<(), WireError> {
     add(frame, |frame| extras::put_cgroups(cgroups, frame))
 }
 
-/// Adds a variable, `NAME=value`, to the environment in an encoded RUN frame. It takes the place of those of its name.
+/// Adds a variable, `NAME=value`, to the environment in an encoded RUN frame. It replaces those of its name.
 ///
 /// # Errors
-/// [`WireError::TooLong`] when the frame would exceed its bound. It is then as it was.
+/// [`WireError::TooLong`] if the frame would exceed its bound. It is then unchanged.
 pub fn add_variable(entry: &CStr, frame: &mut Vec<u8>) -> Result<(), WireError> {
     add(frame, |frame| extras::put_variable(entry, frame))
 }

@@ -1,47 +1,46 @@
-//! `wire!`: one table for each protocol, and the enum, the numbers, the writer and the reader that are made of it.
+//! `wire!`: makes the enum, the numbers, the writer and the reader of a protocol from one table.
 //!
-//! A row is `NUMBER Name`, `NUMBER Name(field: Type)` or `NUMBER Name { field: Type, … }`. A table `for Name { … }` describes an
-//! enum that stands elsewhere; its rows name the fields without their types, and an enum with a variant that is in no
-//! row does not compile.
+//! A row is `NUMBER Name`, `NUMBER Name(field: Type)` or `NUMBER Name { field: Type, … }`. A table `for Name { … }`
+//! describes an enum defined elsewhere; its rows name the fields without their types, and an enum with a variant that
+//! is in no row does not compile.
 //!
-//! Invariants: what is written is read as the same message, and as no other; a number belongs to one row.
+//! Invariants: a written message is read as the same one, and as no other; a number belongs to one row.
 
 use super::WireError;
 use crate::protocol::process::{Exit, Pid, ProcessGroup, Signal};
 
-/// What a message consists of.
+/// A part of a message.
 pub trait Field<'a>: Sized {
-    /// Appends it.
     fn put(&self, out: &mut Vec<u8>);
 
-    /// Takes it from the front of a payload.
+    /// Takes the field from the front of a payload.
     ///
     /// # Errors
-    /// [`WireError::Malformed`] where the payload does not begin with one.
+    /// [`WireError::Malformed`] if the payload does not begin with one.
     fn take(payload: &mut &'a [u8]) -> Result<Self, WireError>;
 }
 
-/// A message of a protocol, as its table describes it.
+/// A message of a protocol, described by its table.
 pub trait Message<'a>: Sized {
     /// The numbers of the table.
     const KINDS: &'static [u8];
 
-    /// Its number.
+    /// The number of the message.
     fn kind(&self) -> u8;
 
-    /// Appends its fields.
     fn put_fields(&self, out: &mut Vec<u8>);
 
     /// Takes the fields of the message with this number from the front of a payload.
     ///
     /// # Errors
-    /// [`WireError::UnknownKind`], or [`WireError::Malformed`] for a field that is missing or wrong.
+    /// [`WireError::UnknownKind`], or [`WireError::Malformed`] for a missing or wrong field.
     fn take_fields(kind: u8, payload: &mut &'a [u8]) -> Result<Self, WireError>;
 
-    /// Reads the message with this number, which is all of the payload.
+    /// Reads the message with this number; it must fill the payload.
     ///
     /// # Errors
-    /// Those of [`take_fields`](Self::take_fields), and [`WireError::Malformed`] for bytes behind the last field.
+    ///
+    /// Those of [`take_fields`](Self::take_fields), and [`WireError::Malformed`] for bytes after the last field.
     fn read(kind: u8, mut payload: &'a [u8]) -> Result<Self, WireError> {
         let message = Self::take_fields(kind, &mut payload)?;
         if payload.is_empty() { Ok(message) } else { Err(WRONG_SIZE) }
@@ -51,7 +50,7 @@ pub trait Message<'a>: Sized {
 /// A field is missing, cut or too much.
 pub(super) const WRONG_SIZE: WireError = WireError::Malformed("a control frame of the wrong size");
 
-/// Makes a protocol of a table.
+/// Makes a protocol from a table.
 #[macro_export]
 macro_rules! wire {
     ($(#[$meta:meta])* $vis:vis enum $name:ident<$life:lifetime> { $(
@@ -206,7 +205,7 @@ process_numbers!(Pid, ProcessGroup);
 
 wire!(for Exit { 0 Code(code), 1 Signal(signal) });
 
-/// At most 255 bytes, behind their number. A longer text is cut.
+/// At most 255 bytes, after their number. A longer text is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Short<'a>(pub &'a [u8]);
 
@@ -225,7 +224,7 @@ impl<'a> Field<'a> for Short<'a> {
     }
 }
 
-/// The rest of a payload, at most `MAX` bytes. A longer text is cut by who writes it, and refused by who reads it.
+/// The rest of a payload, at most `MAX` bytes. The writer cuts a longer text, and the reader refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rest<'a, const MAX: usize>(pub &'a [u8]);
 
