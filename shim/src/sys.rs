@@ -44,7 +44,6 @@ extern "C" fn main(argc: c_int, argv: *const *const c_char, envp: *const *const 
 }
 
 /// # Safety
-///
 /// `list` must have `most` strings, or strings up to a NULL, and they must live unchanged as long as the result.
 unsafe fn strings(list: *const *const c_char, most: usize) -> Vec<&'static CStr> {
     let mut found = Vec::with_capacity(64);

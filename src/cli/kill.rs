@@ -75,7 +75,6 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Ends these commands. It sends all requests before it waits for the first answer.
 ///
 /// # Errors
-///
 /// The host does not answer, a command does not run, or one of its processes cannot be killed. The other commands are
 /// ended all the same, and the first failure is returned.
 fn kill(socket: &Path, numbers: &[u64], signal: Option<u8>, is_json: bool, out: &mut impl Write) -> Result<(), Notice> {

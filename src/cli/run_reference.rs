@@ -73,7 +73,6 @@ impl RunReference {
     /// Reads a reference from a command line: one of the forms above, or the name of a service of the host.
     ///
     /// # Errors
-    ///
     /// The word is not a reference.
     pub fn of(word: &OsStr) -> Result<Self, Notice> {
         let text = word.to_string_lossy();

@@ -19,7 +19,6 @@ impl Attached {
     /// Takes whole frames off the front of `inbox`; returns the next event, if there is one.
     ///
     /// # Errors
-    ///
     /// A frame is not of this language.
     pub fn take(&mut self, inbox: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         loop {

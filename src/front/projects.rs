@@ -303,7 +303,6 @@ impl Projects {
     /// Defines a project session, even one that a command has made.
     ///
     /// # Errors
-    ///
     /// A field is not valid, the name or the directory is another one's, or there are too many.
     pub fn define(&mut self, wanted: ProjectDefinition, now: &str) -> Result<ProjectId, ProjectError> {
         let dir = check(&wanted)?;
@@ -335,9 +334,9 @@ impl Projects {
         Ok(id)
     }
 
+    /// Gives this one ports, if it has none.
     ///
     /// # Errors
-    ///
     /// So many ports are not free.
     pub fn need_ports(&mut self, id: ProjectId, count: u16) -> Result<(), ProjectError> {
         if self.all.get(&id).is_none_or(|known| known.ports.is_some()) {

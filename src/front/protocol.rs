@@ -57,7 +57,6 @@ impl Protocol {
     /// Takes whole messages off the front of `inbox`; returns the next request, if there is one.
     ///
     /// # Errors
-    ///
     /// The peer breaks the language's rules.
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         if matches!(self, Self::Undecided(_)) {

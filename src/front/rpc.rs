@@ -62,7 +62,6 @@ impl RpcLanguage {
     /// Takes a line off the front of `inbox`, if there is a whole one.
     ///
     /// # Errors
-    ///
     /// A line is longer than [`limits::JSON_LINE_BYTES_MAX`].
     pub fn take(&mut self, inbox: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         while let Some(end) = memchr::memchr(b'\n', inbox) {

@@ -68,7 +68,6 @@ impl Shim {
     /// Takes whole frames off the front of `inbox`; returns the next request, if there is one.
     ///
     /// # Errors
-    ///
     /// The first byte is not of this language, or a frame is out of place.
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         loop {

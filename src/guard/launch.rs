@@ -162,7 +162,6 @@ impl<'a> Launch<'a> {
     /// while it waits for a disk, the host still learns of the guard's death.
     ///
     /// # Errors
-    ///
     /// The step that failed and its errno. There is no process then.
     pub(super) fn start(&self, let_go: &mut dyn FnMut()) -> Result<Pid, (StartStage, i32)> {
         const STACK_BYTES: usize = 64 << 10;
@@ -277,7 +276,6 @@ impl<'a> Launch<'a> {
     /// Moves this process into its caller's control groups. If a move fails, the command runs in the host's group.
     ///
     /// # Safety
-    ///
     /// Only in the child.
     unsafe fn enter_groups(&self) {
         for file in &self.cgroups {
@@ -310,7 +308,6 @@ impl<'a> Launch<'a> {
     /// them.
     ///
     /// # Safety
-    ///
     /// Only in the child.
     unsafe fn set_scheduling(&self) {
         // SAFETY: system calls on numbers and on memory that `Launch` owns.

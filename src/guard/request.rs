@@ -67,7 +67,6 @@ impl From<GuardReport> for NotStarted {
 /// Waits for a command. `None` if the host is gone before the command is complete.
 ///
 /// # Errors
-///
 /// `InvalidData` if the host sends anything else; as recvmsg(2).
 pub(super) fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<ReceivedRun>> {
     let mut run = ReceivedRun { plan: RunPlan::default(), frame: Vec::new(), rest: Vec::new(), descriptors: held };

@@ -81,7 +81,6 @@ pub fn has_left(control: &OwnedFd) -> bool {
 /// they had come with the command.
 ///
 /// # Errors
-///
 /// EMFILE, ENFILE, ENOSPC, EAGAIN or ENOMEM, if descriptors, terminals or processes have run out.
 pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
     let (control, far) = socket::pair()?;

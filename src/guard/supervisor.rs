@@ -135,7 +135,6 @@ impl Supervisor {
     /// its last process and no order has come.
     ///
     /// # Errors
-    ///
     /// As poll(2).
     pub(super) fn run(mut self, sleeps: &mut SleepCount) -> nix::Result<Option<(OwnedFd, SignalFd)>> {
         loop {

@@ -81,7 +81,6 @@ pub fn start_shell(command: &str, variables: &[(&str, &str)]) -> io::Result<Pid>
 /// Makes `/dev/null` this process's standard input.
 ///
 /// # Errors
-///
 /// As open(2) and dup2(2).
 pub fn read_nothing() -> io::Result<()> {
     dup2_stdin(File::open("/dev/null")?).map_err(super::io)

@@ -82,7 +82,6 @@ impl HostConfinement {
     /// Reads the confinement of this process.
     ///
     /// # Errors
-    ///
     /// /proc is not mounted, or belongs to another pid namespace.
     pub fn read() -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
@@ -118,7 +117,6 @@ impl HostConfinement {
     /// is the time when the connection was accepted. Returns the parent of that process.
     ///
     /// # Errors
-    ///
     /// The first difference, or the reason why there may be one.
     pub fn compare(&self, socket: &impl AsFd, accepted: Moment, purpose: Purpose) -> Result<Option<Pid>, Doubt> {
         if self.is_blind() {

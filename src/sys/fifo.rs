@@ -22,7 +22,6 @@ const FIFO_BYTES: i32 = 1 << 20;
 /// writing: writers of reports may not read those of others.
 ///
 /// # Errors
-///
 /// As mkfifo(3) and open(2); `AlreadyExists` if something else is at the path.
 pub fn make(path: &Path) -> io::Result<OwnedFd> {
     match fs::symlink_metadata(path) {

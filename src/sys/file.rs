@@ -19,7 +19,6 @@ impl Lock {
     /// Takes the lock; `None` if another process has it. The file is created if it is missing, and never removed.
     ///
     /// # Errors
-    ///
     /// As open(2) and flock(2).
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
         loop {

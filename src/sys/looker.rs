@@ -104,7 +104,6 @@ pub fn pids() -> Vec<Pid> {
 /// Reads a file of one record.
 ///
 /// # Errors
-///
 /// As open(2) and read(2); `TimedOut` if it would wait.
 pub(crate) fn file(path: &str) -> Found {
     one(Look::File(path))
@@ -113,7 +112,6 @@ pub(crate) fn file(path: &str) -> Found {
 /// Reads a link.
 ///
 /// # Errors
-///
 /// As readlink(2); `TimedOut` if it would wait.
 pub(crate) fn link(path: &str) -> Found {
     one(Look::Link(path))
@@ -123,7 +121,6 @@ pub(crate) fn link(path: &str) -> Found {
 /// answer.
 ///
 /// # Errors
-///
 /// As statx(2); `TimedOut` if it would wait.
 pub(crate) fn identity(path: &str) -> io::Result<Identity> {
     Identity::decode(&one(Look::Identity(path))?)
@@ -136,7 +133,6 @@ fn one(look: Look<'_>) -> Found {
 /// Does several looks at one process. They cost little more than one.
 ///
 /// # Errors
-///
 /// `TimedOut` if one of them would wait, or if the process has made a look wait in the last moments.
 pub(crate) fn all(looks: &[Look<'_>]) -> io::Result<Vec<Found>> {
     LOOKER.with_borrow_mut(|looker| match looker {

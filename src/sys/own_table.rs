@@ -55,7 +55,6 @@ pub(crate) enum Birth {
 /// Reserves the lowest numbers that are free, and fills the part of the table that a child copies.
 ///
 /// # Errors
-///
 /// EMFILE, as open(2).
 pub fn reserve() -> io::Result<()> {
     let null = || File::open("/dev/null");
@@ -78,7 +77,6 @@ pub fn reserve() -> io::Result<()> {
 /// Forks a child that has these descriptors, the host's first ones, and none of those that came later.
 ///
 /// # Errors
-///
 /// As pipe(2), dup2(2) and fork(2); `WouldBlock` if the child does not begin, and EINVAL for too many descriptors.
 pub(crate) fn fork(kept: &[RawFd]) -> io::Result<Birth> {
     RESERVED.with_borrow(|reserved| {

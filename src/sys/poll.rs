@@ -9,7 +9,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 /// Waits until one of the descriptors can be read or is at its end. Returns true for each such one.
 ///
 /// # Errors
-///
 /// As poll(2), except EINTR.
 pub fn readable<const N: usize>(descriptors: [BorrowedFd<'_>; N]) -> io::Result<[bool; N]> {
     let mut wanted = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
@@ -20,7 +19,6 @@ pub fn readable<const N: usize>(descriptors: [BorrowedFd<'_>; N]) -> io::Result<
 /// As [`readable`], for at most this long.
 ///
 /// # Errors
-///
 /// As poll(2), except EINTR.
 pub fn readable_within<const N: usize>(descriptors: [BorrowedFd<'_>; N], most: Duration) -> io::Result<[bool; N]> {
     let watched = descriptors.map(|descriptor| Watched { descriptor, reads: true, writes: false });
@@ -50,7 +48,6 @@ pub struct Readiness {
 /// found in any case.
 ///
 /// # Errors
-///
 /// As poll(2), except EINTR, which counts as nothing ready.
 pub fn ready(watched: &[Watched<'_>], most: Option<Duration>) -> io::Result<Vec<Readiness>> {
     let wanted = watched.iter().map(|watched| {

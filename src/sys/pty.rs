@@ -33,7 +33,6 @@ pub struct Pty {
 /// times as fast.
 ///
 /// # Errors
-///
 /// ENOSPC if the system has no more terminals; EMFILE or ENFILE if there are no more descriptors.
 pub fn open(size: Size) -> io::Result<Pty> {
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
@@ -61,7 +60,6 @@ pub fn is_none_left(error: &io::Error) -> bool {
 /// Sets the window size; a foreground group gets SIGWINCH.
 ///
 /// # Errors
-///
 /// As ioctl_tty(2).
 pub fn resize(tty: &OwnedFd, size: Size) -> io::Result<()> {
     let size = libc::winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };

@@ -78,7 +78,6 @@ impl HostSignals {
     /// As [`HostSignals::take`], for a program that a person may stop with ^Z.
     ///
     /// # Errors
-    ///
     /// As [`HostSignals::take`].
     pub fn take_stoppable() -> io::Result<Self> {
         Self::take_all_but(&[libc::SIGTSTP])

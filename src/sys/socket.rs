@@ -32,7 +32,6 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// sent.
 ///
 /// # Errors
-///
 /// As sendmsg(2).
 pub fn send(socket: &impl AsFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
     let rights = [ControlMessage::ScmRights(descriptors)];
@@ -82,7 +81,6 @@ const SENDER_WORDS: usize =
 /// all descriptors if some did not fit.
 ///
 /// # Errors
-///
 /// As recvmsg(2).
 pub fn receive_with_descriptors<T: From<OwnedFd>>(
     socket: &impl AsFd,
@@ -137,7 +135,6 @@ pub struct Peeked {
 /// descriptors.
 ///
 /// # Errors
-///
 /// As recvmsg(2).
 pub fn peek(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<Peeked> {
     // There is room for the sender alone, so the kernel reports descriptors and keeps them.
@@ -164,7 +161,6 @@ pub fn peek(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<Peeked> {
 /// The process in a control message, if that names one.
 ///
 /// # Safety
-///
 /// The kernel has written the whole message.
 unsafe fn sender_in(header: &libc::cmsghdr) -> Option<Pid> {
     let is_sender = (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS);
@@ -245,7 +241,6 @@ pub fn has_listener(path: &Path, lives: impl Fn(Pid) -> bool) -> bool {
 /// The process that connected; 0 if it is in a pid namespace that cannot be seen from here.
 ///
 /// # Errors
-///
 /// As getsockopt(2).
 pub fn peer_pid(socket: &impl AsFd) -> io::Result<Pid> {
     let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials);
@@ -265,7 +260,6 @@ pub fn tell_senders(socket: &impl AsFd) -> io::Result<()> {
 /// the path and renamed once it listens, so that a process that finds it can connect.
 ///
 /// # Errors
-///
 /// As bind(2), listen(2) and rename(2).
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
     let mut beside = path.as_os_str().to_owned();

@@ -43,7 +43,6 @@ impl Output {
     /// The standard output of this process.
     ///
     /// # Errors
-    ///
     /// EMFILE or ENFILE; as fork(2) if a [`Writer`] is needed.
     pub fn standard() -> io::Result<Self> {
         let inherited = io::stdout().as_fd().try_clone_to_owned()?;
@@ -148,7 +147,6 @@ impl AsRawFd for Output {
 /// the file's server. Nothing is read from such an input, and a helper, if one is needed, writes the errors.
 ///
 /// # Errors
-///
 /// EMFILE or ENFILE; as fork(2).
 pub fn let_go_of_files() -> io::Result<Option<Writer>> {
     let is_file =

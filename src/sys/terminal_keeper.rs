@@ -28,7 +28,6 @@ impl TerminalKeeper {
     /// another helper can write.
     ///
     /// # Errors
-    ///
     /// As socketpair(2), dup(2) and fork(2).
     pub fn start(output: &Output, undo: &[u8]) -> io::Result<Option<Self>> {
         let Output::Pollable(terminal) = output else { return Ok(None) };

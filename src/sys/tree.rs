@@ -117,8 +117,8 @@ pub fn has_first_child_ended(pid: Pid) -> bool {
     first.and_then(process).is_some_and(|child| child.is_zombie)
 }
 
-/// Returns true if one of the processes below a process, nearest first, has a wanted name. It reads no file that may wait
-/// (see [`looker`]), and at most `reads_max` files. Without `CONFIG_PROC_CHILDREN` none is found.
+/// Returns true if one of the processes below a process, nearest first, has a wanted name. It reads no file that may
+/// wait (see [`looker`]), and at most `reads_max` files. Without `CONFIG_PROC_CHILDREN` none is found.
 pub fn has_below(root: Pid, reads_max: usize, is_wanted: impl Fn(&[u8]) -> bool) -> bool {
     let (mut above, mut reads) = (VecDeque::from([root]), 0..reads_max);
     while let Some(pid) = above.pop_front() {

@@ -14,7 +14,6 @@ impl Watch {
     /// Watches a directory for new and removed entries, for changes of their modes and links, and for its own removal.
     ///
     /// # Errors
-    ///
     /// EMFILE or ENOSPC, as inotify_init(2) and inotify_add_watch(2).
     pub fn on(directory: &Path) -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).map_err(super::io)?;

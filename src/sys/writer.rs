@@ -47,7 +47,6 @@ impl Writer {
     /// file or, with `keeps_way`, the socket to the helper.
     ///
     /// # Errors
-    ///
     /// As [`Writer::start`] and dup2(2).
     pub fn take_place_of(number: RawFd, file: OwnedFd, keeps_way: bool) -> io::Result<Self> {
         let writer = Self { target: None, ..Self::start(file)? };
@@ -61,7 +60,6 @@ impl Writer {
     /// Sends bytes to the helper, without waiting. Returns the number of bytes sent.
     ///
     /// # Errors
-    ///
     /// `WouldBlock`, or EPIPE once the descriptor has failed.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         socket::send(&self.socket, bytes, &[])

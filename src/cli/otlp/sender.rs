@@ -46,7 +46,6 @@ impl OtlpTarget {
     /// Reads the option's value. `Err` has a sentence on the mistake.
     ///
     /// # Errors
-    ///
     /// A URL that is not of HTTP on a loopback address.
     pub(super) fn named(text: &str) -> Result<Self, String> {
         let Some(rest) = text.strip_prefix("http://") else {
@@ -77,7 +76,6 @@ impl OtlpTarget {
     /// Opens the destination.
     ///
     /// # Errors
-    ///
     /// The file cannot be written.
     pub(super) fn open(&self) -> Result<SpanDestination, Notice> {
         match self {
@@ -115,7 +113,6 @@ impl Sender {
     /// Takes a span, and sends a request when it is full.
     ///
     /// # Errors
-    ///
     /// Nobody reads standard output, or it cannot be written.
     pub(super) fn push(&mut self, span: String) -> io::Result<()> {
         self.waiting.push_back(span);
@@ -130,7 +127,6 @@ impl Sender {
     /// Sends all waiting spans, unless an attempt failed a short time ago.
     ///
     /// # Errors
-    ///
     /// Nobody reads standard output, or it cannot be written.
     pub(super) fn send(&mut self) -> io::Result<()> {
         if self.retry_at.is_none_or(|at| at <= Instant::now()) {

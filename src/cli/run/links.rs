@@ -70,9 +70,9 @@ pub(in crate::cli) fn provide(socket: &Path, shim: &Path) -> Result<PathBuf, Not
     Ok(folder)
 }
 
+/// Makes the folder at this place, or repairs it.
 ///
 /// # Errors
-///
 /// As of the calls that make directories, links and files.
 pub(in crate::cli) fn fill(folder: &Path, shim: &Path) -> io::Result<()> {
     file::make_private_directory(folder)?;

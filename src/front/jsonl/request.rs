@@ -287,7 +287,6 @@ impl CommandRequest {
     /// Checks for values that no command can have.
     ///
     /// # Errors
-    ///
     /// The first such value, in words.
     pub fn check(&self) -> Result<(), String> {
         let has_nul = |text: &String| text.contains('\0');

@@ -46,7 +46,6 @@ impl ToolCall {
     /// Reads a call of this tool; `None` for an unknown tool. Directories are relative to `dir`.
     ///
     /// # Errors
-    ///
     /// A sentence on the first argument that is wrong.
     pub(super) fn read(tool: &str, mut arguments: Map<String, Value>, dir: &str) -> Option<Result<Self, String>> {
         arguments.values_mut().for_each(make_whole);

@@ -43,7 +43,6 @@ impl Era {
     /// The era of a request.
     ///
     /// # Errors
-    ///
     /// The request names an unknown revision, or one that is not a string.
     pub(super) fn of(params: &Map<String, Value>) -> Result<Self, ProtocolError> {
         let meta = params.get("_meta").and_then(Value::as_object);

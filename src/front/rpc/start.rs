@@ -122,7 +122,6 @@ impl StartParams {
     /// The wanted command; `client` is the client's name for itself.
     ///
     /// # Errors
-    ///
     /// A field is missing, or has a value that no command can have.
     pub fn request(&self, client: Option<&str>, host_dir: &str) -> Result<CommandRequest, RpcError> {
         let (exec, text) = match (&self.command, &self.argv) {

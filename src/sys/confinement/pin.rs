@@ -53,7 +53,6 @@ impl ConnectedProcess {
     /// The process at the other end of a connection, which had this number when the connection was accepted.
     ///
     /// # Errors
-    ///
     /// It has ended, or no descriptor is left.
     pub fn of(socket: &impl AsFd, pid: Pid, accepted: Moment) -> io::Result<Self> {
         Ok(Self { pin: of_peer(socket, pid, accepted)?.into(), pid })

@@ -40,7 +40,6 @@ pub(super) fn appended(text: &str, lines: &str) -> Splice {
 /// The text without the block; `None` if it has none. `edit` has put it there.
 ///
 /// # Errors
-///
 /// The block has no end.
 pub fn unset(text: &str, edit: &SettingEdit) -> Result<Option<String>, SettingsError> {
     let Some(block) = find(text)? else { return Ok(None) };

@@ -39,7 +39,6 @@ pub trait Message<'a>: Sized {
     /// Reads the message with this number; it must fill the payload.
     ///
     /// # Errors
-    ///
     /// Those of [`take_fields`](Self::take_fields), and [`WireError::Malformed`] for bytes after the last field.
     fn read(kind: u8, mut payload: &'a [u8]) -> Result<Self, WireError> {
         let message = Self::take_fields(kind, &mut payload)?;
