@@ -1,4 +1,5 @@
-//! What a command inherits from its caller (fork(2), execve(2)), read from this process, which inherited it.
+//! The attributes that a command inherits from its caller (fork(2), execve(2)), read from this process, which inherited
+//! them.
 //!
 //! Invariants: reading changes nothing, except that umask(2) differs for an instant; an attribute that the kernel does
 //! not report gets its value in a fresh login.

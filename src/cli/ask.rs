@@ -44,7 +44,7 @@ impl fmt::Display for AskError {
             Self::Stranger { uid } => {
                 write!(f, "the host's socket belongs to another user (uid {uid}); nothing was sent")
             }
-            // What a timeout of a socket returns (socket(7)).
+            // A timeout of a socket returns this (socket(7)).
             Self::Lost(source) if source.kind() == io::ErrorKind::WouldBlock => {
                 write!(f, "the host did not answer in time")
             }

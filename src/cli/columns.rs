@@ -1,6 +1,6 @@
 //! Tables on a terminal: columns beside a last one that takes the rest of the line.
 //!
-//! Invariant: no line is wider than the terminal. Where it is narrow, columns are left out, the least useful first.
+//! Invariant: no line is wider than the terminal. If it is narrow, columns are left out, the least useful first.
 
 use super::look::{Look, columns_of};
 

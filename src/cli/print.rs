@@ -157,7 +157,7 @@ fn find(home: &Path, name: &str) -> Result<PathBuf, PrintError> {
         home.join(format!("{}.jsonl", name.strip_suffix(".jsonl").unwrap_or(name)))
     };
     match fs::metadata(&path) {
-        // Opening a FIFO could wait for ever.
+        // Opening a FIFO could wait forever.
         Ok(metadata) if metadata.is_file() => Ok(path),
         Ok(_) => Err(PrintError::NotAJournal { path }),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {

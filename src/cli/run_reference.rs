@@ -1,4 +1,4 @@
-//! Which run a person means: `44`, `2026-05-21-09:42:18:44`, or `-1`.
+//! The run that a person means: `44`, `2026-05-21-09:42:18:44`, or `-1`.
 //!
 //! ```text
 //! N           the run with this number, of the host that runs; without one, of the newest session

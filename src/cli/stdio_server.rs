@@ -6,11 +6,12 @@
 //!        ◀─────────              ◀────────────
 //! ```
 //!
-//! Invariants: standard output has lines of the protocol only; nothing waits for a client that does not read or for a host
-//! that does not answer, and nothing more is read that causes more for a client with [`limits::STDIO_QUEUE_BYTES`] to
-//! take; the process lives on when the host ends, and the next request looks for a host again; the end of standard input,
-//! or a signal, closes the connection to the host, which ends what runs there. What was asked before the end of standard
-//! input is answered, for at most [`limits::STDIO_LAST_ANSWER`]; a client that does not read any more is not waited for.
+//! Invariants: standard output has lines of the protocol only; nothing waits for a client that does not read or for a
+//! host that does not answer, and it reads no input that causes more output for a client with
+//! [`limits::STDIO_QUEUE_BYTES`] to take; the process lives on when the host ends, and the next request looks for a
+//! host again; the end of standard input, or a signal, closes the connection to the host, which ends the session's
+//! runs. Requests before the end of standard input are answered, for at most [`limits::STDIO_LAST_ANSWER`]; there is no
+//! wait for a client that does not read any more.
 
 use std::fs::File;
 use std::io;

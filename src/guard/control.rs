@@ -42,8 +42,8 @@ pub const PLAN_LEADER: u16 = 256;
 /// Plan bit: output goes to a pipe and should arrive as it is written, so the variables that turn off the buffering of
 /// language runtimes are set.
 pub const PLAN_LIVE: u16 = 512;
-/// Plan bit: the caller's terminal is relayed, but keys come only while the command asks for them. The caller's terminal
-/// travels behind descriptor 0, unless it is descriptor 0.
+/// Plan bit: the caller's terminal is relayed, but keys come only while the command asks for them. The caller's
+/// terminal travels after descriptor 0, unless it is descriptor 0.
 pub const PLAN_ON_DEMAND: u16 = 1024;
 /// Plan bit: the command has no controlling terminal.
 pub const PLAN_DETACHED: u16 = 2048;
@@ -172,11 +172,11 @@ wire! {
     /// A guard's report to the host.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum GuardReport {
-        /// The guard has the whole command and waits to be told to begin ([`Order::Begin`]). `is_detached` says that the command
-        /// gets no controlling terminal, as planned or because of what is in its standard input.
+        /// The guard has the whole command and waits for the order to begin ([`Order::Begin`]). `is_detached`: the
+        /// command gets no controlling terminal, as planned or because of data in its standard input.
         1 Ready { is_detached: bool },
-        /// The guard was told nothing for [`crate::limits::LET_GO_PATIENCE`] and is about to make the shell's process. Before this
-        /// report, or the order, nothing of the command has run.
+        /// The guard got no order for [`crate::limits::LET_GO_PATIENCE`] and is about to make the shell's process.
+        /// Before this report, or the order, nothing of the command has run.
         2 Begun,
         /// A moment after its begin, the command's standard input has something in it.
         3 Fed,

@@ -3,7 +3,7 @@
 //! The guard's own group is the foreground group. The guard reports to the host, once, a group that stops at the
 //! terminal. When the host has typed ^D, that group becomes the foreground group for a slice of time and is continued,
 //! so that it reads end of file. A group that only changes the modes gets its slice without ^D: it may read next, and
-//! then it asks. Where a person answers, the group keeps the foreground until that person leaves (`answer`).
+//! then it asks. If a person answers, the group keeps the foreground until that person leaves (`answer`).
 //!
 //! A program of another session that asks for a password has no part in all this (`elsewhere`).
 //!

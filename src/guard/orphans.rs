@@ -11,8 +11,8 @@ use crate::sys::process;
 use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::{Pid, Signal};
 
-/// The processes below the host from before it became the host, and their sessions. A process that leaves a session enters
-/// a new one, so no descendant of a guard is ever in one of these sessions.
+/// The processes that were below the host before it became the host, and their sessions. A process that leaves a
+/// session enters a new one, so no descendant of a guard is ever in one of these sessions.
 #[derive(Debug)]
 pub struct Kin {
     pids: BTreeSet<(Pid, u64)>,

@@ -26,7 +26,7 @@ type ReadStep<T> = Result<T, Problem>;
 pub(super) struct ReadingBudget {
     parts_left: usize,
     bytes_left: usize,
-    /// Bytes looked at.
+    /// The examined bytes.
     pub(super) steps: u64,
 }
 

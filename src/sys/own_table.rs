@@ -109,7 +109,7 @@ pub(super) fn place(fd: RawFd, number: RawFd) -> io::Result<()> {
 
 /// In the child: keeps the descriptors up to `said`, the last of the reserved numbers, and reports that.
 fn leave_table(said: RawFd) {
-    // SAFETY: the calls take numbers and a byte. What owned the other descriptors is never dropped in this process.
+    // SAFETY: the calls take numbers and a byte. The owners of the other descriptors are never dropped in this process.
     unsafe {
         let left = libc::syscall(libc::SYS_close_range, said + 1, u32::MAX, libc::CLOSE_RANGE_UNSHARE);
         if left != 0 || libc::write(said, c"+".as_ptr().cast(), 1) != 1 {

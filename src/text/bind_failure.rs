@@ -36,7 +36,7 @@ pub struct BindFailure {
 impl BindFailure {
     /// Takes the command's next output.
     pub fn push(&mut self, bytes: &[u8]) {
-        // A program that writes more than this at once behind those words has not failed by them.
+        // A program that writes more than this at once after those words has not failed by them.
         let from = bytes.len().saturating_sub(SEARCHED_BYTES);
         // Not from the end: only the search forwards looks at many bytes at once.
         let last = |words| memmem::find_iter(&bytes[from..], words).last().map(|at| from + at);

@@ -1,7 +1,7 @@
 //! Finds the lines that two texts do not share: Myers' algorithm in linear space ("An O(ND) Difference Algorithm and
 //! Its Variations", 1986), and the parts that vary between two runs of the same command.
 //!
-//! Invariants: applied to the first text, the changes make the second one; time and memory are bounded. Where the texts
+//! Invariants: applied to the first text, the changes make the second one; time and memory are bounded. If the texts
 //! have hardly anything in common, a smaller set of changes may exist.
 
 use std::collections::BTreeMap;

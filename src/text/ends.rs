@@ -56,7 +56,7 @@ pub fn escape_ends(text: &str, columns_max: usize) -> String {
     [spelled(head), left_out(middle), spelled(tail)].concat()
 }
 
-/// The beginning of a text, the part that is not looked at, and the end. A short text is a beginning.
+/// The beginning of a text, the part that is not examined, and the end. A short text is a beginning.
 fn parts(text: &str) -> [&str; 3] {
     if text.len() <= 2 * END_BYTES {
         return [text, "", ""];

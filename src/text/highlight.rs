@@ -4,8 +4,8 @@
 //! where compilers put them, results where test runners put them, the lines of a diff, and places in files.
 //!
 //! Invariants: only SGR sequences are added, and each line ends without any colour; no byte is taken, moved or held
-//! back: a line that does not come in one piece stays plain; once a run has written an escape sequence, its output is
-//! passed as it is; a byte is looked at a bounded number of times.
+//! back: a line that does not come in one piece stays plain; once a run has written an escape sequence, its output
+//! passes unchanged; each byte is read a bounded number of times.
 
 use memchr::memchr;
 

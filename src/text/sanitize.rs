@@ -1,7 +1,7 @@
 //! Turns a program's terminal output into the text that an agent reads.
 //!
-//! A [`Sanitizer`] takes the bytes of one stream, in pieces of any size, and appends text to the caller's buffer. What it
-//! does depends on its [`Mode`]:
+//! A [`Sanitizer`] takes the bytes of one stream, in pieces of any size, and appends text to the caller's buffer. Its
+//! [`Mode`] decides how:
 //!
 //! * `Raw` changes nothing.
 //! * `Strip` deletes escape sequences and control characters.
@@ -10,12 +10,12 @@
 //! * `Tidy` is for pipes. It deletes escape sequences, keeps only the last state of a rewritten line, and passes all other
 //!   bytes unchanged.
 //!
-//! A reader that follows along must not wait for a dev server's log line until it scrolls off a screen, and must not see
-//! each frame of a spinner. [`Sanitizer::settling`] is for such a reader. In `Collapse` mode it appends a complete line at
-//! once, as long as the program has never moved its cursor up. From then on it appends a row when it was held for as long as
-//! `hold` says, when it scrolls off, or when the stream ends. The same holds for a line without an end. A row that changes
-//! after it was appended is held and appended again; if it is the last line and only grew, only the new bytes are. `Tidy`
-//! treats its last line likewise.
+//! A reader that follows along must not wait for a dev server's log line until it scrolls off a screen, and must not
+//! see each frame of a spinner. [`Sanitizer::settling`] is for such a reader. In `Collapse` mode it appends a complete
+//! line at once, as long as the program has never moved its cursor up. From then on it appends a row when `hold`
+//! releases it, when it scrolls off, or when the stream ends. The same holds for a line without an end. A row that
+//! changes after it was appended is held and appended again; if it is the last line and only grew, only the new bytes
+//! are. `Tidy` treats its last line likewise.
 //!
 //! Invariants:
 //! * the output of `Strip` and `Collapse` is valid UTF-8, and its only control characters are TAB and LF;
@@ -45,7 +45,7 @@ use collapse::Collapse;
 use strip::Strip;
 use tidy::Tidy;
 
-/// How terminal output becomes text.
+/// The way in which terminal output becomes text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Raw,

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub enum SettingsFormat {
     /// JSON as RFC 8259 has it.
     Json,
-    /// JSON with comments, and with a comma behind the last member.
+    /// JSON with comments, and with a comma after the last member.
     JsonWithComments,
     Toml,
     /// YAML, which gets a list in a block of lines.

@@ -1,8 +1,8 @@
 //! The client's part of job control: signals from other processes, keys and size of the caller's terminal, and stops.
 //!
-//! On a relayed terminal the line discipline of the command's terminal stops the command's shell. This process then stops
-//! itself and its group by the same signal, as the real shell would have been stopped. When it goes on, the command gets
-//! the foreground if this process has it.
+//! On a relayed terminal the line discipline of the command's terminal stops the command's shell. This process then
+//! stops itself and its group by the same signal, as the real shell would have stopped. When it goes on, the command
+//! gets the foreground if this process has it.
 
 use std::time::Instant;
 

@@ -10,7 +10,7 @@ use rexec_sh::protocol::process::{Exit, Pid, Signal};
 
 use super::{Result, SignalSet, bit, check, check_size, own, restore_mask};
 
-/// Where a fork returns.
+/// The process in which a fork returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forked {
     Child,

@@ -72,7 +72,7 @@ pub(super) struct OldStartAsk {
     cwd: String,
     env: ChosenVariables,
     tty: bool,
-    /// How much of each stream the server may retain, bytes. It sends all output at once and retains none, so no cap is
+    /// The bytes of each stream that the server may retain. It sends all output at once and retains none, so no cap is
     /// exceeded. The number is only checked.
     #[serde(default, rename = "outputBytesCap")]
     _cap: Option<u64>,

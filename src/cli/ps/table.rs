@@ -1,6 +1,6 @@
 //! The table of `rexec ps`. Each command has one line, whatever its texts contain.
 //!
-//! Invariant: no line is wider than the terminal. Where it is narrow, columns are left out, the least useful first.
+//! Invariant: no line is wider than the terminal. If it is narrow, columns are left out, the least useful first.
 
 use std::path::Path;
 

@@ -1,20 +1,21 @@
-//! Passes what a full-screen program draws to the terminal of a person who uses it, but for its last rows, which are the
-//! host's.
+//! Passes a full-screen program's drawing to the terminal of the person who uses it, except the terminal's last rows:
+//! they are the host's.
 //!
-//! The host has set the margins (DECSTBM) around the program's rows and the cursor between them. No sequence then leads out
-//! of them: places are clamped, and dropped are origin mode, left and right margins, wrapping backwards, resets, and all
-//! that fills the screen. Where a sequence erases beyond the program's rows, the host's row is drawn again. So it is for all
-//! that follows once the program has scrolled fewer rows than it has, because a line feed below these leads on.
+//! The host has set the margins (DECSTBM) around the program's rows and the cursor between them. No sequence then leads
+//! out of them: the filter clamps places, and drops origin mode, left and right margins, wrapping backwards, resets,
+//! and everything that fills the screen. If a sequence erases beyond the program's rows, the filter draws the host's
+//! row again. It also does so after all output once the program has scrolled fewer rows than it has, because a line
+//! feed below these leads on.
 //!
-//! A terminal keeps one cursor (DECSC), which may be the program's. So the host's row is drawn where it is known how to come
-//! back: where the cursor's place is known, or before a sequence that moves the cursor to a place of its own. Only where
-//! neither comes before the output pauses is the host's cursor kept in the place of the program's.
+//! A terminal keeps one cursor (DECSC), which may be the program's. So the host's row is drawn where the way back is
+//! known: if the cursor's place is known, or before a sequence that moves the cursor to an absolute place. Only if
+//! neither comes before the output pauses, the host's cursor is saved in place of the program's.
 //!
 //! Dropped are all string sequences (titles, the clipboard, notifications, images), the bell, and questions to the
-//! terminal, but for those whose answer only says where the cursor is and which terminal it is: programs wait for these,
-//! and read the answers. Reports of the mouse, the focus and pastes pass.
+//! terminal, except those whose answer only has the cursor's place or the terminal's kind: programs wait for these, and
+//! read the answers. Reports of the mouse, the focus and pastes pass.
 //!
-//! Invariant: whatever the program switched is switched back by [`LiveScreenFilter::end`].
+//! Invariant: [`LiveScreenFilter::end`] switches back every mode that the program switched.
 
 use super::raw::RawFilter;
 use crate::text::csi::{self, Csi};

@@ -2,11 +2,11 @@
 //! follow the bar in the host's rows.
 //!
 //! A full block, a heavy line, or a coloured blank in the first column is hard to tell from the bar. Alone it is a
-//! progress bar or a frame, so it passes. Where a time, a sign of the host's or its name follows, the code point of the
+//! progress bar or a frame, so it passes. If a time, a sign of the host's or its name follows, the code point of the
 //! first column's character interrupts the row as soon as that is certain: earlier text is on the terminal already.
 //!
-//! Invariants: what passes is not changed, only added to; the verdict depends on at most [`READ_MAX`] characters after
-//! the first column, however they came; an unknown first column counts as like a bar.
+//! Invariants: passed text is never changed, only added to; the verdict depends on at most [`READ_MAX`] characters
+//! after the first column, however they came; an unknown first column counts as like a bar.
 
 /// The most characters of a row's beginning that are read.
 const READ_MAX: usize = 4;

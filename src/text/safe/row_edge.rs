@@ -1,9 +1,10 @@
-//! The right edge of the terminal, behind an exactly full row.
+//! The right edge of the terminal, after an exactly full row.
 //!
-//! There the cursor waits for the next character, and only that one goes to the next row. Many terminals (tmux, screen, the
-//! Linux console) forget this when a program saves and restores the cursor, as the host does to draw its status line. The
-//! next character would then overwrite the last one. Writing the last character once more makes any terminal wait again,
-//! provided that its colours are still on: so colours that come behind a full row are held back until something follows.
+//! There the cursor waits for the next character, and only that one goes to the next row. Many terminals (tmux, screen,
+//! the Linux console) forget this when a program saves and restores the cursor, as the host does to draw its status
+//! line. The next character would then overwrite the last one. Writing the last character once more makes any terminal
+//! wait again, provided that its colours are still on: so colours after a full row are held back until something
+//! follows.
 //!
 //! Invariant: a character is written again only where it certainly stands, on every terminal.
 
@@ -22,7 +23,7 @@ pub(super) struct RowEdge {
     /// Columns of the row to the left of the cursor, unless unknown.
     column: Option<u32>,
     last: String,
-    /// Colours that came behind a full row.
+    /// Colours that came after a full row.
     held: Vec<u8>,
     /// The command has switched off wrapping.
     is_cut: bool,
@@ -60,7 +61,7 @@ impl RowEdge {
         end.filter(|&(at, _)| at > 0).map_or((text, b"".as_slice()), |(at, _)| text.split_at(at))
     }
 
-    /// Returns true if the cursor waits behind a full row.
+    /// Returns true if the cursor waits after a full row.
     pub(super) fn is_full(&self) -> bool {
         self.columns > 1 && !self.is_cut && self.column == Some(self.columns)
     }
@@ -153,7 +154,7 @@ impl RowEdge {
         out.append(&mut self.held);
     }
 
-    /// Makes the terminal wait behind the full row again, after the cursor was saved and restored.
+    /// Makes the terminal wait after the full row again, once the cursor was saved and restored.
     pub(super) fn write_last(&self, out: &mut Vec<u8>) {
         if self.is_full()
             && let Some(first) = self.last.chars().next()

@@ -242,7 +242,7 @@ impl RowSender {
             Some(open) if is_open && self.scratch.starts_with(&open.text) => {
                 out.extend_from_slice(&self.scratch[open.text.len()..]);
             }
-            // The cursor has left the blanks behind the text, which the reader has.
+            // The cursor has left the blanks after the text, which the reader has.
             Some(open) if is_open && is_short_of_blanks(&self.scratch, &open.text) => {}
             Some(_) if !continues => {
                 out.push(b'\n');

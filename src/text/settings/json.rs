@@ -176,7 +176,7 @@ impl<'t> JsonText<'t> {
         json.value = serde_json::from_str(&strict).map_err(|error| {
             let problem = error.to_string();
             let problem = problem.split(" at line ").next().unwrap_or_default();
-            // Where the end of a line is wrong, the error is before the first column of the next one.
+            // If the end of a line is wrong, the error is before the first column of the next one.
             SettingsError { line: error.line() - usize::from(error.column() == 0), problem: problem.to_owned() }
         })?;
         match json.value.is_object() {

@@ -1,4 +1,4 @@
-//! The list of variables in Aider's YAML: a block between two marks, behind all other lines. YAML itself is never read.
+//! The list of variables in Aider's YAML: a block between two marks, after all other lines. YAML itself is never read.
 //!
 //! Invariant: a text gets the block only if its lines show one mapping that has no such list, and that nothing goes on in.
 

@@ -1,7 +1,7 @@
 //! The line that has no end yet: its text, the part that the reader has, and the time at which it gets the rest.
 //!
-//! A stream without line feeds may be a text whose lines end in CR alone ([`super::return_ended`]). When the first part
-//! of such a text would be given to the reader, it is given byte for byte, and what follows passes as it comes.
+//! A stream without line feeds may be a text whose lines end in CR alone ([`super::return_ended`]). When the reader
+//! would get the first part of such a text, it gets that byte for byte, and the rest as it comes.
 //!
 //! Invariants: a line that nothing edits is kept byte for byte; at most [`HELD_BYTES_MAX`] bytes and the cells of one
 //! line are kept; a longer line goes to the reader as it comes.

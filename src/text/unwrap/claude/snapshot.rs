@@ -1,8 +1,8 @@
-//! The script by which Claude Code looks at the user's functions, aliases and options when it starts.
+//! The script with which Claude Code looks at the user's functions, aliases and options when it starts.
 //!
-//! Invariant: a script is known only if each of its lines is. What it writes becomes part of every later command, so
-//! its paths must be the caller's own, or are shown: 2.1.331 does not name its program in the environment. Blank lines
-//! and comments may be others, because releases differ in those most of all.
+//! Invariant: a script is known only if each of its lines is. Its output becomes part of every later command, so its
+//! paths must be the caller's own, or are shown: 2.1.331 does not name its program in the environment. Blank lines and
+//! comments may be others, because releases differ in those most of all.
 //!
 //! Measured with 2.1.329 and 2.1.331, in bash and zsh, with a profile and without.
 
