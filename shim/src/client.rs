@@ -340,7 +340,7 @@ impl Client {
         }
     }
 
-    /// Loses the parent. A caller that has also sent a signal for that has asked for the command's end.
+    /// Loses the parent. A caller that had set a signal for its death has asked for the command's end in any case.
     fn on_parent_ended(&mut self) {
         self.lifeline.lose_parent();
         if self.held_signal.take().is_some() {

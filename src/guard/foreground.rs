@@ -129,8 +129,8 @@ impl Foreground {
         self.away = Some(shell);
     }
 
-    /// Lets the caller of a relayed terminal go on, in the foreground or not; with `continues`, the command goes on,
-    /// too.
+    /// Adapts to the caller of a relayed terminal, which goes on, in the foreground or not; with `continues`, the
+    /// command goes on, too.
     pub(super) fn resume(&mut self, is_foreground: bool, continues: bool, shell: ProcessGroup) {
         let Some(slave) = &self.slave else { return };
         let now = pty::foreground(slave).unwrap_or(self.own);

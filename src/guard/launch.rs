@@ -304,8 +304,7 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Sets priorities and limits, up to the kernel's limits: a host with lower limits than its caller cannot raise
-    /// them.
+    /// Sets priorities and limits, if the kernel permits: a host with lower limits than its caller cannot raise them.
     ///
     /// # Safety
     /// Only in the child.
