@@ -159,7 +159,8 @@ impl Client {
         Self { terminal, window, ..self }
     }
 
-    /// Sets the terminal to relay, if any, and the terminal whose size the command's terminal gets.
+    /// Sets the directory and the descriptors to let go of once the host accepts the command. `is_one_output`: both outputs
+    /// are one.
     pub(crate) fn with_held(self, held: Held, is_one_output: bool) -> Self {
         Self { held: Some(held), is_one_output, ..self }
     }

@@ -337,7 +337,7 @@ impl Projects {
     /// Gives this one ports, if it has none.
     ///
     /// # Errors
-    /// So many ports are not free.
+    /// Fewer ports are free.
     pub fn need_ports(&mut self, id: ProjectId, count: u16) -> Result<(), ProjectError> {
         if self.all.get(&id).is_none_or(|known| known.ports.is_some()) {
             return Ok(());

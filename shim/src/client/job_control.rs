@@ -27,7 +27,8 @@ impl Client {
         }
     }
 
-    /// Ends this process like the command, so that its caller's wait(2) returns the same as for the real shell.
+    /// The end of this process after the command's: the same one, so that its caller's wait(2) returns the same as for
+    /// the real shell.
     pub(super) fn end_of(&self, exit: Exit) -> ClientEnd {
         let is_relayed = self.terminal.as_ref().is_some_and(ControllingTerminal::is_relayed);
         match exit {

@@ -95,7 +95,7 @@ impl McpServer {
         }
     }
 
-    /// Takes note that the connection has ended, and with it the host's knowledge.
+    /// Resets the state, because the connection has ended, and with it everything that the host knew.
     pub fn host_is_gone(&mut self) {
         self.host = HostSide { last_id: self.host.last_id, ..HostSide::default() };
         self.former_runs.extend(std::mem::take(&mut self.runs).into_keys());
