@@ -206,7 +206,9 @@ fn cells(session: &SessionHistory, run: &Facts, sheet: &Sheet) -> ([String; CELL
 const CELLS: usize = 5;
 /// The cells that are left out where the terminal is too narrow, the least useful first.
 const LEFT_OUT: [usize; 3] = [TOOK, 0, 2];
+/// The cell with the end of a command.
 const RESULT: usize = 3;
+/// The cell with the duration of a command.
 const TOOK: usize = 4;
 /// Columns of a number and the gap after it.
 const NUMBER_COLUMNS: usize = 8;

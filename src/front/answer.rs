@@ -24,6 +24,7 @@ pub enum Answer {
         version: String,
         pid: u32,
     },
+    /// Every running command, oldest first.
     List {
         runs: Vec<Listed>,
     },

@@ -5,6 +5,7 @@ use memchr::memchr;
 /// The bytes before a newline.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ArrivedLine<'a> {
+    /// Without its newline.
     Whole(&'a [u8]),
     /// A line that is too long. It was not kept.
     TooLong,

@@ -14,7 +14,7 @@ use crate::text::whole::without_torn_end;
 /// The most lines that the command in the note prints.
 const LINES_NAMED: u64 = 400;
 
-/// The share of the budget for the beginning, in fifths.
+/// The part of the budget for the beginning, in fifths.
 const HEAD_FIFTHS: usize = 3;
 
 #[derive(Debug)]

@@ -81,7 +81,7 @@ pub struct Feeding {
 }
 
 impl Feeding {
-    /// The conclusion.
+    /// The result in one word.
     #[must_use]
     pub fn fed(&self) -> Fed {
         if let Some(problem) = self.problem {

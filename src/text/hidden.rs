@@ -55,6 +55,7 @@ impl RowPosition {
         *self = Self { column, is_exact: self.is_exact && column < self.columns, is_within: true, ..*self };
     }
 
+    /// Moves the cursor to the left, by an unknown distance.
     pub fn moved_left(&mut self) {
         (self.is_exact, self.is_within) = (false, false);
     }

@@ -23,7 +23,7 @@ const PLAIN: &[u8] = b"\x1b[0m";
 /// The tint of standard error: a muted red that is readable on light and dark.
 const TINT: &[u8] = b"\x1b[38;5;131m";
 
-/// Words at the start of a line, and their colours.
+/// Words at known places, and their colours.
 const FIRST_WORDS: &[(&[u8], &[u8])] = &[
     (b"error:", BOLD_RED),
     (b"error[", BOLD_RED),

@@ -3,6 +3,7 @@
 //! A *stop* is a byte that ends a run: a C0 control other than TAB and LF, or DEL. Bytes from 0x80 up do not end it, but
 //! the result says whether there are any, so that only such runs need UTF-8 validation.
 
+/// Bytes read together.
 pub(crate) const WIDE: usize = 64;
 /// Bytes read together as long as text is plain.
 const WIDER: usize = 256;

@@ -85,6 +85,7 @@ fn next(text: &[u8]) -> Next<'_> {
     }
 }
 
+/// Returns true if these bytes are the beginning of one character.
 fn is_begun(bytes: &[u8]) -> bool {
     str::from_utf8(bytes).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
 }

@@ -3,6 +3,7 @@
 //! Whether a byte is valid depends on it and the three bytes before it, so all bytes of a block are judged together and
 //! without a branch. The standard library then finds the exact place of an error.
 
+/// Bytes judged together.
 const BLOCK: usize = 64;
 /// The most bytes from a character's lead byte to its last one.
 const BEFORE: usize = 3;

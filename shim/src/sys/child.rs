@@ -60,6 +60,7 @@ pub(crate) fn is_stopped(child: Pid) -> bool {
     }
 }
 
+/// Sends a signal to a process that has not been waited for.
 pub(crate) fn signal_child(child: Pid, signal: Signal) {
     // SAFETY: the call takes numbers.
     unsafe { libc::kill(child.number(), signal.number().into()) };

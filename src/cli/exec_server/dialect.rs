@@ -118,7 +118,7 @@ impl Dialect {
         put_notification("process/exited", &exited, out);
     }
 
-    /// Reports the end of a process's messages.
+    /// Reports that no more messages of a process follow.
     pub(super) fn put_closed(self, process: &str, seq: u64, exit_code: i64, out: &mut Vec<u8>) {
         match self {
             Self::Current => put_notification("process/closed", &Closed { process_id: process, seq }, out),

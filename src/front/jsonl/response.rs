@@ -42,6 +42,7 @@ pub(super) struct Gathered {
     bytes: Vec<u8>,
     /// The memory that this connection may hold.
     share: Share,
+    /// The number of bytes left out.
     omitted: u64,
 }
 

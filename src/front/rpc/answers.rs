@@ -222,5 +222,6 @@ pub struct ClosedNote {
 pub struct PromptNote<'a> {
     pub run: u64,
     pub line: &'a str,
+    /// The last chunk before it.
     pub after: u64,
 }

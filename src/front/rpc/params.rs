@@ -40,7 +40,7 @@ impl Encoding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
-    /// It was accepted.
+    /// It was taken in.
     Start,
     Output,
     /// A program of it waits for a person's answer.
@@ -83,6 +83,7 @@ pub struct WriteParams {
     pub eof: bool,
 }
 
+/// Decodes base64.
 pub(super) fn decoded<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     from_base64(&text)

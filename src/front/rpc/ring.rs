@@ -26,6 +26,7 @@ pub struct Gone {
     pub bytes: u64,
 }
 
+/// The newest chunks of one run.
 #[derive(Debug, Default)]
 pub struct OutputRing {
     chunks: VecDeque<OutputChunk>,

@@ -110,6 +110,7 @@ impl RowEdge {
         self.column = Some(if self.columns == 0 { column } else { column.min(self.columns - 1) });
     }
 
+    /// Moves the cursor within the row, to the left if `columns` is negative.
     pub(super) fn moved_by(&mut self, columns: i64) {
         if let Some(column) = self.column {
             let from = i64::from(if self.is_full() { self.columns - 1 } else { column });

@@ -30,6 +30,7 @@ pub(super) struct LineHold {
 }
 
 impl LineHold {
+    /// Marks the line as edited, and not only written from its start to its end.
     pub(super) fn on_edited(&mut self) {
         self.is_edited = true;
     }

@@ -84,6 +84,7 @@ impl Row {
         self.wrapped && !(self.dirty && self.cells.ends_with(&[BLANK, BLANK]))
     }
 
+    /// The number of cells of the text.
     fn text_len(&self) -> usize {
         if !self.dirty || self.joined() {
             return self.cells.len();

@@ -58,6 +58,7 @@ impl VirtualTerminal {
         self.alt.as_mut().unwrap_or(&mut self.main)
     }
 
+    /// The last row that scrolls.
     pub(crate) fn bottom(&mut self) -> usize {
         let last = self.rows - 1;
         self.grid().bottom.unwrap_or(last)

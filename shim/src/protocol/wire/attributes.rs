@@ -12,13 +12,17 @@ use crate::protocol::choice::{Sanitize, Tty};
 pub struct Stdio {
     /// Descriptor 0 is open. It travels with the frame, after the working directory.
     pub stdin: bool,
+    /// Descriptor 1 is open.
     pub stdout: bool,
+    /// Descriptor 2 is open.
     pub stderr: bool,
     /// Descriptors 1 and 2 are one open file description, or one terminal.
     pub same_output: bool,
+    /// Descriptor 0 is a terminal.
     pub stdin_tty: bool,
     /// Descriptor 1 is a terminal; if `relayed` is set, the same one.
     pub stdout_tty: bool,
+    /// Descriptor 2 is a terminal.
     pub stderr_tty: bool,
     /// Descriptor 0 and an output are the caller's controlling terminal. The shim can pass its keys on.
     pub relayed: bool,

@@ -75,6 +75,7 @@ impl OpenLine {
         self.text.is_empty() && self.cells.is_none()
     }
 
+    /// Takes text without line feeds.
     pub(super) fn write(&mut self, text: &[u8], now: Option<Instant>, out: &mut Vec<u8>) {
         if text.is_empty() {
             return;
