@@ -138,7 +138,7 @@ pub struct HostStatus {
     pub left: u64,
     /// The callers of these commands, each once.
     pub agents: Vec<String>,
-    /// Today's callers, as the console names them, each once.
+    /// The agents that have run a command today, as the console names them, each once.
     pub agents_today: Vec<String>,
     /// The agents that `rexec run` has started and that are known to live.
     pub started: Vec<StartedAgent>,
