@@ -368,9 +368,18 @@ impl Redactor {
 
     /// Masks a command whose end was cut off: what may be the beginning of a secret there is left out.
     pub fn redact_cut_command(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        let mut whole = self.fresh();
-        whole.push(text, &mut Vec::new());
-        self.redact_command(&text[..text.len() - whole.held_bytes()], out);
+        // Each search has the text itself: the shapes behind the values would have masks of other lengths in it.
+        let mut values = self.fresh();
+        values.push(text, &mut Vec::new());
+        let mut shapes = Self::default();
+        shapes.push(text, &mut Vec::new());
+        let of_values = values.values.as_ref().map_or(0, ValueMasker::held_bytes) + values.escapes.held_bytes();
+        let certain = text.len().saturating_sub(shapes.held_bytes().max(of_values));
+        let mut secrets = secrets_of_command(text, self.known());
+        secrets.retain(|secret| secret.place.start < certain);
+        // Of a secret on the edge no part is shown.
+        let end = secrets.last().map_or(certain, |secret| certain.max(secret.place.end));
+        self.mask_places(&text[..end], &secrets, out);
     }
 
     /// Masks the arguments of a command.

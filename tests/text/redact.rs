@@ -367,6 +367,46 @@ fn command(text: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
+#[test]
+fn a_command_that_is_cut_anywhere_ends_with_no_part_of_a_value() {
+    let parts = [
+        "TOKEN=",
+        "token: ",
+        "--password ",
+        "'",
+        "\"",
+        "Authorization: Bearer ",
+        "https://me:",
+        "@host/",
+        "\x1b[1m",
+        "\n",
+        "-----BEGIN RSA PRIVATE KEY-----\n",
+        "ghp_",
+        "echo ",
+        " | cat",
+        "eyJ",
+        ".",
+        "aB3dE5gH7jK9",
+    ];
+    let is_known = |(name, _): &(&str, &str)| !matches!(*name, "PATH" | "PWD" | "SHORT_KEY");
+    let values: Vec<&str> = ENVIRONMENT.into_iter().filter(is_known).map(|(_, value)| value).collect();
+    rounds(80, |dice| {
+        let text: String = (0..2 + dice.below(4))
+            .map(|_| if dice.below(3) == 0 { values[dice.below(values.len())] } else { parts[dice.below(parts.len())] })
+            .collect();
+        for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+            let mut out = Vec::new();
+            redactor().redact_cut_command(&text.as_bytes()[..at], &mut out);
+            let out = String::from_utf8(out).unwrap();
+            let begins = |value: &&&str| {
+                let ends_both = |begin: &str| text[..at].ends_with(begin) && out.ends_with(begin);
+                value.char_indices().skip(4).any(|(length, _)| ends_both(&value[..length]))
+            };
+            assert_eq!(values.iter().find(begins), None, "{text:?} cut at {at}: {out:?}");
+        }
+    });
+}
+
 /// Commands in which something looks like a secret's name, and the programs that they run behind it; behind `≈ `, calls in
 /// another language or in a file that the command writes.
 const HIDDEN_REST: &str = include_str!("../data/masks/hidden_rest.txt");
