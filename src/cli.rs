@@ -19,6 +19,7 @@ mod exec;
 mod exec_server;
 mod explain;
 mod export;
+mod gate;
 mod help;
 pub mod host;
 mod host_calls;
@@ -30,7 +31,6 @@ pub mod log;
 mod look;
 mod man;
 mod mcp;
-mod nearest;
 mod otlp;
 mod out;
 mod output;
@@ -77,6 +77,7 @@ use crate::front::json_line::put_line;
 use crate::sys::process;
 use crate::text::escape::escape_line;
 use crate::text::hidden::{is_bar, is_hidden};
+use crate::text::nearest::nearest;
 use crate::text::reason::reason;
 
 /// The environment variable that names the host's socket.
@@ -195,7 +196,7 @@ fn wrong_call(error: &lexopt::Error, program: &str, names: &[&str]) -> Notice {
         }
         other => (escape_line(&other.to_string(), ARGUMENT_COLUMNS), String::new()),
     };
-    match nearest::nearest(&given, names) {
+    match nearest(&given, names) {
         Some(meant) => Notice::usage(problem, format_args!("did you mean {meant}? {program} --help shows all")),
         None => Notice::usage(problem, format_args!("{program} --help shows the commands and options")),
     }

@@ -64,14 +64,14 @@
 //!
 //! ```text
 //! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }
-//! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ script
+//! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ script      cli ▶ gate ▶ { script, text }
 //!                      front, sink ▶ { core, text }      sink, recorder ▶ journal ▶ text
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
 //! ```
 //!
-//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`], [`text`] and
-//! [`script`] are pure: they are told what happened and what time it is, and `script` names std and the limits alone. mio
-//! is named in [`io`] only, nix in [`sys`] and [`guard`] only, which alone make system calls by hand.
+//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`], [`text`], [`script`]
+//! and [`gate`] are pure: they are told what happened and what time it is, and `script` names std and the limits alone.
+//! mio is named in [`io`] only, nix in [`sys`] and [`guard`] only, which alone make system calls by hand.
 //! `tests/architecture` checks all of this, and that no modules need each other in a circle.
 //!
 //! # Where to change what
@@ -88,6 +88,8 @@
 //! * When a caller's descriptors are taken in, and how they are closed: `host/requests.rs`, `sys/caller_descriptor.rs`.
 //! * How a command's text is read as shell: `script.rs`; what its programs are known for: `script/programs.rs`. Which
 //!   commands run without a terminal because they are fed: `script/feeds.rs`. `cli/explain.rs` prints both.
+//! * What a rule for commands can say: `gate/config.rs` reads it, `gate/rule.rs` compares it with a leaf, `gate.rs` has the
+//!   order of rules. The rules that come with rexec: `gate/packs/`. `cli/gate.rs` tries rules; the host asks none yet.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`
@@ -149,12 +151,15 @@
 //! | reported run | a command that its shim runs in its caller's sandbox and reports to the host |
 //! | leaf | a program that a command's text runs, or a layer such as sudo in front of one |
 //! | hole | a place in a word whose text is not known |
+//! | rule, verdict | what a person wants done with leaves that match; what the rules say of one leaf or command |
+//! | pack | rules that come with rexec, under one name |
 //! | fed | with something piped or redirected into it |
 //! | notice | a problem, a hint and an exit code, said in one form everywhere |
 
 pub mod cli;
 pub mod core;
 pub mod front;
+pub mod gate;
 pub mod guard;
 pub mod history;
 pub mod host;

@@ -5,6 +5,7 @@
 mod callers;
 mod environments;
 mod exec_server;
+mod gates;
 mod guards;
 mod journal;
 mod mcp;
@@ -18,7 +19,7 @@ mod stdio;
 
 use std::time::Duration;
 
-pub use {callers::*, environments::*, exec_server::*, guards::*, journal::*, mcp::*, ports::*};
+pub use {callers::*, environments::*, exec_server::*, gates::*, guards::*, journal::*, mcp::*, ports::*};
 pub use {projects::*, reports::*, rpc::*, scripts::*, spans::*, stdio::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.

@@ -26,6 +26,7 @@ pub use leaf::{
     Argument, ArgumentPiece, Hole, HoleKind, HoleReach, Leaf, LeafState, OpaqueReason, OutputOf, Pipes, Redirection,
     Via,
 };
-pub use leaves::{Leaves, leaves, leaves_of_program};
+pub use leaves::{Leaves, leaves, leaves_of_arguments, leaves_of_program};
+pub use programs::base_name;
 pub use tree::{Problem, RedirectKind};
 pub use values::VariableLookup;

@@ -33,7 +33,8 @@
 //! * `terminal_text` — what a verb writes to a terminal: plain text and own colours.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
-//! `name` is the rule for names, and `agent_name` how agents are called everywhere. `settings` edits files that people write.
+//! `name` is the rule for names, and `agent_name` how agents are called everywhere. `settings` edits files that people write,
+//! `toml` is the lexer of TOML. `nearest` finds the name that a misspelt word was meant to be, `span` reads lengths of time.
 //!
 //! `scan`, `utf8`, `csi` and `width` are the tables and the fast loops below these; `encode`, `count` and `reason` are
 //! small conversions for records and messages.
@@ -54,6 +55,7 @@ pub mod highlight;
 pub mod line_feeds;
 pub mod markdown;
 pub mod name;
+pub mod nearest;
 mod parser;
 pub mod place;
 pub mod playable;
@@ -66,7 +68,9 @@ pub mod safe_text;
 pub mod sanitize;
 mod scan;
 pub mod settings;
+pub mod span;
 pub mod terminal_text;
+pub mod toml;
 pub mod unwrap;
 mod utf8;
 pub mod whole;

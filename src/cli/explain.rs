@@ -62,9 +62,9 @@ struct ExplainCall {
 }
 
 /// Columns of the way to a program.
-const VIA_COLUMNS: usize = 32;
+pub(super) const VIA_COLUMNS: usize = 32;
 /// Columns of a word that is shown whole.
-const WORD_COLUMNS: usize = 400;
+pub(super) const WORD_COLUMNS: usize = 400;
 
 /// The programs that a command's text runs and feeds.
 #[derive(Debug)]
@@ -192,7 +192,7 @@ impl Explained {
     }
 }
 
-fn lossy(bytes: &[u8]) -> String {
+pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -210,7 +210,7 @@ fn source(by: FedBy) -> &'static str {
     }
 }
 
-fn state(leaf: &Leaf) -> &'static str {
+pub(super) fn state(leaf: &Leaf) -> &'static str {
     match leaf.state {
         LeafState::Known => "known",
         LeafState::Open => "open",
@@ -263,7 +263,7 @@ fn redirect(redirect: &Redirection) -> String {
 }
 
 /// The words of a leaf, quoted where necessary.
-fn command(leaf: &Leaf) -> String {
+pub(super) fn command(leaf: &Leaf) -> String {
     let program = if leaf.program.is_empty() { None } else { Some(word(&Argument::from(&leaf.program[..]))) };
     let arguments = leaf.arguments.iter().map(word);
     let words = program.into_iter().chain(arguments).chain(leaf.redirects.iter().map(redirect));

@@ -10,8 +10,8 @@ use std::fmt::Write;
 use rexec_sh::protocol::notice::Notice;
 
 use super::look::Look;
-use super::nearest;
 use super::verb::{Group, OptionText, Verb};
+use crate::text::nearest::nearest;
 
 /// A page of the manual.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ pub(super) fn topic(verbs: &[&'static Verb], word: &str) -> Result<String, Notic
 
 fn no_help(word: &str, names: &[&str]) -> Notice {
     let text = format!("there is no help on {}", super::quoted(word));
-    match nearest::nearest(word, names) {
+    match nearest(word, names) {
         Some(meant) => {
             Notice::usage(text, format_args!("did you mean rexec help {meant}? rexec help lists all topics"))
         }

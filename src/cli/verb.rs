@@ -11,7 +11,8 @@ use rexec_sh::protocol::notice::Notice;
 use call::{AnyCall, WordsText};
 pub(super) use call::{Call, Given, Opt, OptionText, Words, json, one_word};
 
-use super::{nearest, quoted, wrong_call};
+use super::{quoted, wrong_call};
+use crate::text::nearest::nearest;
 
 /// Where `rexec --help` lists a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +136,7 @@ impl Verb {
 
     /// The notice on a word that is none of these.
     pub(super) fn none_of(&self, what: &str, given: &str, words: &[&str]) -> Notice {
-        let wanted = match nearest::nearest(given, words) {
+        let wanted = match nearest(given, words) {
             Some(meant) => format!("did you mean {meant}?"),
             None => format!("one of {}", words.join(", ")),
         };

@@ -47,6 +47,7 @@ pub(super) const VERBS: &[&Verb] = &[
     // Host and help.
     &super::status::VERB,
     &super::explain::VERB,
+    &super::gate::VERB,
     &HELP,
     &MAN,
     &COMPLETIONS,

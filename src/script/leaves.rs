@@ -36,8 +36,13 @@ pub fn leaves(text: &[u8], environment: VariableLookup<'_>) -> Leaves {
 /// The leaf of a program started without a shell, and the leaves of its arguments.
 #[must_use]
 pub fn leaves_of_program(words: &[Vec<u8>], environment: VariableLookup<'_>) -> Leaves {
+    leaves_of_arguments(words.iter().map(|word| Argument::of_text(word)).collect(), environment)
+}
+
+/// The same, of words that may have holes.
+#[must_use]
+pub fn leaves_of_arguments(words: Vec<Argument>, environment: VariableLookup<'_>) -> Leaves {
     let mut walk = Walk::new(environment);
-    let words = words.iter().map(|word| Argument::of_text(word)).collect();
     walk.program(words, &LeafStreams::default());
     Leaves { leaves: walk.leaves, steps: walk.budget.steps }
 }

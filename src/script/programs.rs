@@ -8,7 +8,8 @@ const SYSTEM_FOLDERS: [&[u8]; 6] =
     [b"/bin", b"/sbin", b"/usr/bin", b"/usr/sbin", b"/usr/local/bin", b"/opt/homebrew/bin"];
 
 /// The last part of a path.
-pub(super) fn base_name(path: &[u8]) -> &[u8] {
+#[must_use]
+pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 

@@ -3,10 +3,11 @@
 use crate::source::sources;
 
 /// Each part, and the parts that it may name beside itself and the limits.
-const MAY_NAME: [(&str, &[&str]); 13] = [
+const MAY_NAME: [(&str, &[&str]); 14] = [
     ("core", &[]),
     ("text", &[]),
     ("script", &[]),
+    ("gate", &["script", "text"]),
     // Process and signal numbers are plain data of the core. So are Order and Exit, which travel between host and guard.
     ("sys", &["core"]),
     ("guard", &["core", "sys"]),
@@ -17,7 +18,7 @@ const MAY_NAME: [(&str, &[&str]); 13] = [
     ("history", &["journal", "recorder", "text"]),
     ("sink", &["core", "journal", "text"]),
     ("host", &["core", "text", "script", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
-    ("cli", &["core", "text", "script", "sys", "front", "journal", "recorder", "history", "sink", "host"]),
+    ("cli", &["core", "text", "script", "gate", "sys", "front", "journal", "recorder", "history", "sink", "host"]),
 ];
 
 /// Each foreign crate that is confined, and the parts that may name it.

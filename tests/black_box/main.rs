@@ -40,15 +40,15 @@
 //! | parsers of bytes from outside | `fuzz` |
 //! | anything at all | `chaos`, `regressions` |
 //!
-//! The pure text modules are in `tests/text`, the reader of shell text in `tests/script`, the rules of the source code in
-//! `tests/architecture`, and the shim beside a host that the test plays itself in `shim/tests/black_box`.
+//! The pure text modules are in `tests/text`, the reader of shell text in `tests/script`, rules for commands in
+//! `tests/gate`, the rules of the source code in `tests/architecture`, and the shim beside a host that the test plays itself in `shim/tests/black_box`.
 //!
 //! | variable | effect |
 //! | --- | --- |
 //! | `REXEC_TEST_LONG=1` | the long form of the tests that have one: more commands, more rounds |
 //! | `REXEC_EVERYDAY=TEXT` | `conformance::everyday`: only the commands that contain this text |
 //! | `REXEC_UNDER_TEST=theirs` | `conformance`: the real shell against itself, which finds cases that are not repeatable |
-//! | `REXEC_FUZZ_SECONDS=N` | `fuzz`, `tests/text` and `tests/script`: each loop lasts this long and says how far it came |
+//! | `REXEC_FUZZ_SECONDS=N` | `fuzz`, `tests/text`, `tests/script` and `tests/gate`: each loop lasts this long and says how far it came |
 //! | `REXEC_CHAOS_SECONDS=N` | `chaos`: how long; 8 by default |
 //! | `REXEC_CHAOS_SEED=N` | `chaos`: the same choices again; the order in which the threads make them still varies |
 //! | `REXEC_CHAOS_RECORDER=0` | `chaos`: the recorder is left alone |

@@ -3,6 +3,7 @@
 mod diff;
 mod explain;
 mod follow;
+mod gate;
 mod hostile;
 pub(crate) mod live;
 mod rerun;

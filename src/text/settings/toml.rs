@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::lines::{before_appended, indentation, line_end, line_start, next_line};
 use super::{Setting, SettingChange, SettingEdit, SettingValue, SettingsError, Splice, applied, reverted_lines};
+use crate::text::toml::{self, TomlCursor, TomlProblem};
 
 /// A pair of a key and a value on a line of its own.
 #[derive(Debug)]
@@ -34,8 +35,11 @@ struct TomlOutline {
 
 impl TomlOutline {
     fn read(text: &str) -> Result<Self, SettingsError> {
-        let (mut cursor, mut outline) = (TomlCursor { text, at: 0 }, Self::default());
-        cursor.take("\u{feff}");
+        Self::outline(text).map_err(|wrong| SettingsError::at(text, wrong.at, wrong.problem))
+    }
+
+    fn outline(text: &str) -> Result<Self, TomlProblem> {
+        let (mut cursor, mut outline) = (TomlCursor::new(text), Self::default());
         while cursor.next_line() {
             let start = cursor.at;
             if cursor.take("[") {
@@ -49,7 +53,7 @@ impl TomlOutline {
             }
             let section = outline.headers.last().map_or(&[][..], |header| &header.keys);
             let (keys, header) = ([section, &cursor.key()?].concat(), section.len());
-            let value = cursor.value()?;
+            let value = pass_value(&mut cursor)?;
             outline.pairs.push(TomlPair { keys, header, start, value });
         }
         Ok(outline)
@@ -221,10 +225,9 @@ fn is_value(written: &str, value: &SettingValue) -> bool {
     }
 }
 
-/// The text of a string on one line. Escapes that JSON does not have stay as they are.
+/// The text of a string on one line. What is not valid stays as it is written.
 fn decoded(written: &str) -> String {
-    let literal = written.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-    literal.map_or_else(|| serde_json::from_str(written).unwrap_or(written.to_owned()), str::to_owned)
+    toml::decoded(written).unwrap_or_else(|| written.to_owned())
 }
 
 /// Keys as they are written.
@@ -237,122 +240,37 @@ fn dotted(keys: &[String]) -> String {
     written.collect::<Vec<_>>().join(".")
 }
 
-struct TomlCursor<'t> {
-    text: &'t str,
-    at: usize,
-}
-
-impl<'t> TomlCursor<'t> {
-    fn rest(&self) -> &'t str {
-        &self.text[self.at..]
+/// Passes `=` and a value, to the end of the line that the value ends on. Returns where the value is.
+fn pass_value(cursor: &mut TomlCursor<'_>) -> Result<Range<usize>, TomlProblem> {
+    if !cursor.take("=") {
+        return Err(cursor.wrong("`=` is missing"));
     }
-
-    fn wrong(&self, problem: &str) -> SettingsError {
-        SettingsError::at(self.text, self.at, problem)
-    }
-
-    fn take(&mut self, mark: &str) -> bool {
-        let is_next = self.rest().starts_with(mark);
-        self.at += if is_next { mark.len() } else { 0 };
-        is_next
-    }
-
-    fn skip(&mut self, blanks: &[char]) {
-        self.at += self.rest().len() - self.rest().trim_start_matches(blanks).len();
-    }
-
-    /// Goes to the next line with something else than a comment. Returns false at the end of the text.
-    fn next_line(&mut self) -> bool {
-        loop {
-            self.skip(&[' ', '\t', '\r', '\n']);
-            if !self.rest().starts_with('#') {
-                return !self.rest().is_empty();
+    cursor.skip(&[' ', '\t']);
+    let (start, mut depth) = (cursor.at, 0_usize);
+    while let Some(c) = cursor.rest().chars().next() {
+        match c {
+            '"' | '\'' => {
+                cursor.string()?;
+                continue;
             }
-            self.at = next_line(self.text, self.at);
+            '\n' | '#' if depth == 0 => break,
+            '#' => {
+                cursor.skip_line();
+                continue;
+            }
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.checked_sub(1).ok_or_else(|| cursor.wrong("a bracket was not opened"))?,
+            _ => {}
         }
+        cursor.at += c.len_utf8();
     }
-
-    fn is_at_line_end(&mut self) -> bool {
-        self.skip(&[' ', '\t', '\r']);
-        self.rest().is_empty() || self.rest().starts_with(['\n', '#'])
-    }
-
-    /// A key with its dots.
-    fn key(&mut self) -> Result<Vec<String>, SettingsError> {
-        let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        let mut parts = Vec::new();
-        loop {
-            self.skip(&[' ', '\t']);
-            let start = self.at;
-            match self.rest().starts_with(['"', '\'']) {
-                true => self.string()?,
-                false => self.at += self.rest().find(|c| !is_bare(c)).unwrap_or(self.rest().len()),
-            }
-            if self.at == start {
-                return Err(self.wrong("a key is missing or not valid"));
-            }
-            parts.push(decoded(&self.text[start..self.at]));
-            self.skip(&[' ', '\t']);
-            if !self.take(".") {
-                return Ok(parts);
-            }
+    let end = start + cursor.text[start..cursor.at].trim_end().len();
+    match () {
+        () if depth > 0 => Err(cursor.wrong("a bracket is not closed")),
+        () if start == end => Err(cursor.wrong("a value is missing")),
+        () => {
+            cursor.skip_line();
+            Ok(start..end)
         }
-    }
-
-    /// Skips `=` and a value, to the end of the value's last line. Returns the value's place.
-    fn value(&mut self) -> Result<Range<usize>, SettingsError> {
-        if !self.take("=") {
-            return Err(self.wrong("`=` is missing"));
-        }
-        self.skip(&[' ', '\t']);
-        let (start, mut depth) = (self.at, 0_usize);
-        while let Some(c) = self.rest().chars().next() {
-            match c {
-                '"' | '\'' => {
-                    self.string()?;
-                    continue;
-                }
-                '\n' | '#' if depth == 0 => break,
-                '#' => {
-                    self.at = next_line(self.text, self.at);
-                    continue;
-                }
-                '[' | '{' => depth += 1,
-                ']' | '}' => depth = depth.checked_sub(1).ok_or_else(|| self.wrong("a bracket was not opened"))?,
-                _ => {}
-            }
-            self.at += c.len_utf8();
-        }
-        let end = start + self.text[start..self.at].trim_end().len();
-        match () {
-            () if depth > 0 => Err(self.wrong("a bracket is not closed")),
-            () if start == end => Err(self.wrong("a value is missing")),
-            () => {
-                self.at = next_line(self.text, self.at);
-                Ok(start..end)
-            }
-        }
-    }
-
-    fn string(&mut self) -> Result<(), SettingsError> {
-        let no_end = self.wrong("a text has no end");
-        let quote = &self.rest()[..1];
-        let long = quote.repeat(3);
-        let mark = if self.rest().starts_with(&long) { &long } else { quote };
-        self.take(mark);
-        while !self.take(mark) {
-            match self.rest().chars().next() {
-                None => return Err(no_end),
-                Some('\n') if mark.len() == 1 => return Err(no_end),
-                Some('\\') if quote == "\"" => {
-                    self.at += 1;
-                    self.at += self.rest().chars().next().map_or(0, char::len_utf8);
-                }
-                Some(c) => self.at += c.len_utf8(),
-            }
-        }
-        // Up to two quotes may stand before the closing ones.
-        while mark.len() == 3 && self.take(quote) {}
-        Ok(())
     }
 }

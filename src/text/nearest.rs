@@ -5,7 +5,8 @@ const WORD_CHARS_MAX: usize = 32;
 
 /// The name nearest to a word. `None` unless a third of the word or less is wrong, or the name begins with the word.
 /// Leading dashes do not count.
-pub(super) fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     let bare = word.trim_start_matches('-');
     if bare.is_empty() || bare.chars().count() > WORD_CHARS_MAX {
         return None;

@@ -1,0 +1,262 @@
+//! `rexec gate`: tries rules on commands, and prints the packs. Nothing is run, and the host asks no rule yet.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+use serde::Serialize;
+
+use super::columns::{self, Column};
+use super::explain::{VIA_COLUMNS, WORD_COLUMNS, command, lossy, state};
+use super::look::Look;
+use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
+use super::{quoted, told};
+use crate::gate::{Action, Facts, Gate, RulesError, Verdict, load, packs};
+use crate::limits;
+use crate::script::{Leaf, Via};
+use crate::text::escape::escape_line;
+use crate::text::reason::reason;
+
+/// The exit codes of `test`, beside 0 for a command that is allowed.
+const ASKS: u8 = 3;
+const DENIES: u8 = 4;
+
+pub(super) const VERB: Verb = Verb {
+    name: "gate",
+    short: None,
+    group: Group::Own,
+    summary: "try rules for commands; print the packs of rules",
+    text: "\
+The rules are for trying out. rexec-host does not ask them yet: whatever they
+say, no command is held.
+
+  rexec gate test COMMAND  says what the rules say of a text for the shell
+  rexec gate pack NAME     prints a pack: git, files, database, publish, cloud
+
+The rules stand in ~/.config/rexec/config.toml ($XDG_CONFIG_HOME), in a subset
+of TOML: tables, texts, numbers, true and false, arrays of texts, comments.
+
+  [gate]
+  packs = [\"git\", \"files\"]      # rules that come with rexec, behind your own
+  opaque = \"allow\"              # what is not known to run; foreign: other code
+  perhaps = \"ask\"               # where a stricter rule may match or not
+  wrappers = [\"corp-run\"]       # programs of yours that run their arguments
+
+  [[rule]]
+  name = \"push-force\"
+  do = \"deny\"                   # allow, ask or deny
+  run = \"git push\"              # the program, then its operands in order
+  with = [\"-f|--force|+*\"]      # one part of each must be there
+  why = \"Push a new branch and open a pull request.\"
+  yes = [\"git push -uf origin\"] # checked when the file is read
+  no = [\"git push origin main\"]
+
+  [program.deploy]              # its options with a value in the next word
+  values = [\"-t\", \"--target\"]
+
+Each program of the text is judged by itself, also behind sudo, in $(...) and
+in the code of bash -c, as in rexec explain. The strictest rule that matches
+counts, up to the first that allows; so write exceptions above what they
+except. The command gets the strictest verdict of its programs. Without a
+rule, all is allowed.
+
+Further conditions of a rule:
+
+  without  the other way round than with
+  outside  an operand or a written file lies in none of these directories;
+  inside   ... in one of them: [\"$PROJECT\", \"~/x\", \"/tmp\"]. Your home and
+           what is above it always lie outside
+  writes   files that it writes: [\"/etc\", \"*.lock\"]
+  kills    \"others\": it signals processes; whose is not known here: perhaps
+  via      what leads to it, as \"sudo|ssh\"
+  agent    the agent, session its session, cwd the directory it runs in
+
+A * is any text, and | stands between words of which one must match. Where a
+value is not known, as in git push $x, the answer is perhaps: a rule that
+allows needs to be sure, and a pack says nothing then, unless rm could get /,
+the home or an empty word. Paths are compared as they are written, without
+the disk. For $PROJECT it looks for the git project that --cwd is in.
+
+Not seen: scripts, make and npm run, git's hooks and stored aliases, copied
+programs, code of other languages, and what an agent does without a shell.
+",
+    codes: &[(1, "the rules cannot be read"), (ASKS, "test: a rule asks"), (DENIES, "test: a rule denies")],
+    examples: &[
+        "rexec gate test 'cd web && git push -f'",
+        "rexec gate pack git >git.toml",
+        "rexec gate test --rules git.toml 'git clean -fd'",
+    ],
+    call: &Call::<GateCall> {
+        options: &[
+            Opt::value("--agent NAME", |q, v| q.agent = v.agent(), "test: as a command of this agent"),
+            Opt::value("--cwd DIR", |q, v| q.directory = Some(v.raw().into()), "test: as a command in this directory"),
+            Opt::value("--rules FILE", |q, v| q.file = Some(v.raw().into()), "test: with the rules of this file"),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::many("test COMMAND | pack NAME", Values::Words(&ACTIONS), |q, w| q.words.push(w.raw())),
+        run: |call| {
+            let words: Vec<&OsStr> = call.words.iter().map(OsString::as_os_str).collect();
+            match words[..] {
+                [action, ref rest @ ..] if action == "test" => test(&call, one("a command", rest)?),
+                [action, ref rest @ ..] if action == "pack" => pack(one("the name of a pack", rest)?),
+                [action, ..] => Err(VERB.none_of("ACTION", &action.to_string_lossy(), &ACTIONS)),
+                [] => Err(VERB.missing("test or pack")),
+            }
+        },
+    },
+};
+
+const ACTIONS: [&str; 2] = ["test", "pack"];
+
+#[derive(Default)]
+struct GateCall {
+    words: Vec<OsString>,
+    agent: Option<String>,
+    directory: Option<PathBuf>,
+    file: Option<PathBuf>,
+    is_json: bool,
+}
+
+/// The one word that an action takes.
+fn one<'w>(what: &str, words: &[&'w OsStr]) -> Result<&'w OsStr, Notice> {
+    match words {
+        [] => Err(VERB.missing(what)),
+        [word] => Ok(word),
+        [_, more, ..] => Err(VERB.too_much(&more.to_string_lossy())),
+    }
+}
+
+fn pack(name: &OsStr) -> Result<u8, Notice> {
+    let name = name.to_string_lossy();
+    super::say(packs::text(&name).ok_or_else(|| VERB.none_of("NAME", &name, &packs::NAMES))?)
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct GateForm {
+    r#do: &'static str,
+    why: String,
+    leaves: Vec<JudgedForm>,
+}
+
+/// A program and its verdict, in `--json`.
+#[derive(Debug, Serialize)]
+struct JudgedForm {
+    program: String,
+    arguments: Vec<String>,
+    state: &'static str,
+    via: Vec<String>,
+    r#do: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    why: String,
+}
+
+fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
+    let gate = rules(call.file.as_deref())?;
+    let home = env::var_os("HOME").filter(|home| !home.is_empty());
+    let directory = match &call.directory {
+        Some(directory) => std::path::absolute(directory),
+        None => env::current_dir(),
+    };
+    let directory = directory.map_err(|error| {
+        Notice::failed(format_args!("the directory is not known: {}", reason(&error)), "name it with --cwd")
+    })?;
+    let project = directory.ancestors().find(|above| above.join(".git").exists());
+    let facts = Facts {
+        agent: call.agent.as_deref(),
+        session: None,
+        directory: Some(directory.as_os_str().as_bytes()),
+        project: project.map(|project| project.as_os_str().as_bytes()),
+        home: home.as_deref().map(OsStr::as_bytes),
+    };
+    let leaves = gate.leaves(text.as_bytes(), &|name| env::var_os(OsStr::from_bytes(name)).map(OsStringExt::into_vec));
+    let verdicts: Vec<Verdict<'_>> = leaves.iter().map(|leaf| gate.judge(leaf, &facts)).collect();
+    let (action, why) = match Gate::strictest(&verdicts) {
+        Some(at) => (verdicts[at].action, verdicts[at].sentence(&command(&leaves[at]))),
+        None => (Action::Allow, "it runs nothing".to_owned()),
+    };
+    super::with_output(|out| match call.is_json {
+        true => super::put_json(std::iter::once(&form(action, &why, &leaves, &verdicts)), out),
+        false => {
+            let table = table(&leaves, &verdicts, &Look::of_output());
+            let why = escape_line(&why, WORD_COLUMNS * 10);
+            super::written(out.write_all(format!("{table}{}: {why}\n", action.word()).as_bytes()))
+        }
+    })?;
+    Ok(match action {
+        Action::Allow => exit_code::SUCCESS,
+        Action::Ask => ASKS,
+        Action::Deny => DENIES,
+    })
+}
+
+/// The rules of a file, or those of the person where they have some.
+fn rules(file: Option<&Path>) -> Result<Gate, Notice> {
+    let Some(path) = file.map(Path::to_owned).or_else(own_file) else { return Ok(Gate::default()) };
+    let mut bytes = Vec::new();
+    let most = limits::RULES_FILE_BYTES_MAX as u64 + 1;
+    let read = fs::File::open(&path).and_then(|opened| opened.take(most).read_to_end(&mut bytes));
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && file.is_none() => return Ok(Gate::default()),
+        Err(error) => {
+            let problem = format_args!("cannot read {}: {}", quoted(&path), reason(&error));
+            return Err(Notice::failed(problem, "name a file of rules with --rules"));
+        }
+        Ok(_) => {}
+    }
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let shown = |error: &RulesError| escape_line(&format!("{}:{error}", path.display()), WORD_COLUMNS);
+    let loaded = load(&bytes, &name).map_err(|error| Notice::failed(shown(&error), &error.hint))?;
+    loaded.warnings.iter().for_each(|warning| told::put(Notice::failed(shown(warning), &warning.hint)));
+    Ok(loaded.gate)
+}
+
+/// Where a person's rules stand. `None` if there is no home.
+fn own_file() -> Option<PathBuf> {
+    let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+    Some(folder.join("rexec/config.toml"))
+}
+
+fn form(action: Action, why: &str, leaves: &[Leaf], verdicts: &[Verdict<'_>]) -> GateForm {
+    let judged = |(leaf, verdict): (&Leaf, &Verdict<'_>)| JudgedForm {
+        program: lossy(&leaf.program),
+        arguments: leaf.arguments.iter().map(|argument| lossy(&argument.shown())).collect(),
+        state: state(leaf),
+        via: leaf.via.iter().map(Via::to_string).collect(),
+        r#do: verdict.action.word(),
+        rule: verdict.cause.rule().map(ToString::to_string),
+        why: verdict.sentence(&command(leaf)),
+    };
+    GateForm { r#do: action.word(), why: why.to_owned(), leaves: leaves.iter().zip(verdicts).map(judged).collect() }
+}
+
+/// A row for each program: its verdict, the rule, what leads to it, and its words.
+fn table(leaves: &[Leaf], verdicts: &[Verdict<'_>], look: &Look) -> String {
+    let some = |text: String| if text.is_empty() { look.dash().to_owned() } else { escape_line(&text, WORD_COLUMNS) };
+    let vias = |leaf: &Leaf| leaf.via.iter().map(Via::to_string).collect::<Vec<_>>().join(", ");
+    let rule = |verdict: &Verdict<'_>| verdict.cause.rule().map(ToString::to_string).unwrap_or_default();
+    let column = |name, rank, cells| Column { name, is_number: false, rank, cells };
+    let mut columns = vec![
+        column("VERDICT", 0, verdicts.iter().map(|verdict| verdict.action.word().to_owned()).collect()),
+        column("RULE", 1, verdicts.iter().map(|verdict| some(rule(verdict))).collect()),
+        column("VIA", 2, leaves.iter().map(|leaf| look.cut(&some(vias(leaf)), VIA_COLUMNS)).collect()),
+    ];
+    let room = columns::fit(&mut columns, look);
+    let mut text = columns::head(&columns, "COMMAND", look);
+    for (at, leaf) in leaves.iter().enumerate() {
+        for column in &columns {
+            text += &column.padded(&column.cells[at]);
+            text += "  ";
+        }
+        text += look.cut(&some(command(leaf)), room).trim_end();
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,244 @@
+//! Rules for commands: what a person wants done with the leaves of a command's text.
+//!
+//! ```text
+//!   text ──script──▶ leaves ─┐
+//!   file ──document, config──┴─▶ Gate::judge ─▶ Verdict: allow, ask or deny, and the rule
+//! ```
+//!
+//! Invariants: nothing is run, and nothing is looked up on the disk or in /proc. A command is judged as strictly as its
+//! strictest leaf. A rule that allows never acts on what it does not know. More rules that ask or deny, below none that
+//! allows, never loosen a verdict.
+
+mod answer;
+mod config;
+mod document;
+pub mod packs;
+mod places;
+mod rule;
+mod words;
+
+use std::fmt::Write;
+use std::rc::Rc;
+use std::time::Duration;
+
+pub use answer::{Answer, Glob};
+pub use config::{Loaded, load};
+pub use document::{Document, Pair, RulesError, Table, TextPlace, Value};
+pub use places::Facts;
+pub use rule::{Action, Away, Rule, RuleSource};
+pub use words::ValueOptions;
+
+use crate::limits;
+use crate::script::{self, Argument, Leaf, LeafState, OpaqueReason, Problem, VariableLookup, Via, base_name};
+
+/// What verdicts do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GateMode {
+    /// They are shown, and nothing is held.
+    #[default]
+    Watch,
+    Enforce,
+}
+
+/// All rules, in their order, and what is done where none decides.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    pub mode: GateMode,
+    /// What is done with leaves of which it is not known what runs.
+    pub opaque: Action,
+    /// What is done with code of another language.
+    pub foreign: Action,
+    /// What is done if a stricter rule may match or not.
+    pub perhaps: Action,
+    pub away: Away,
+    pub ask_wait: Duration,
+    wrappers: Vec<String>,
+    programs: Vec<ValueOptions>,
+    /// Those that are named. [`load`] puts their rules behind the others.
+    packs: Vec<&'static str>,
+    pub rules: Vec<Rule>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self {
+            mode: GateMode::Watch,
+            opaque: Action::Allow,
+            foreign: Action::Allow,
+            perhaps: Action::Ask,
+            away: Away::Deny,
+            ask_wait: limits::ASK_WAIT,
+            wrappers: Vec::new(),
+            programs: Vec::new(),
+            packs: Vec::new(),
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// What is done with a leaf, and why.
+#[derive(Debug, Clone, Copy)]
+pub struct Verdict<'g> {
+    pub action: Action,
+    pub cause: Cause<'g>,
+}
+
+/// What a verdict comes from.
+#[derive(Debug, Clone, Copy)]
+pub enum Cause<'g> {
+    NoRule,
+    Rule(&'g Rule),
+    /// A rule that may match or not.
+    PerhapsRule(&'g Rule),
+    Opaque,
+    Foreign,
+}
+
+impl<'g> Cause<'g> {
+    #[must_use]
+    pub fn rule(&self) -> Option<&'g Rule> {
+        match self {
+            Self::Rule(rule) | Self::PerhapsRule(rule) => Some(rule),
+            Self::NoRule | Self::Opaque | Self::Foreign => None,
+        }
+    }
+}
+
+impl Verdict<'_> {
+    /// The verdict on a leaf in one sentence. `leaf` is how the leaf is shown.
+    #[must_use]
+    pub fn sentence(&self, leaf: &str) -> String {
+        let action = self.action.word();
+        let acts = match self.action {
+            Action::Allow => "allows",
+            Action::Ask => "asks about",
+            Action::Deny => "denies",
+        };
+        let mut sentence = match &self.cause {
+            Cause::NoRule => format!("no rule matches `{leaf}`"),
+            Cause::Rule(rule) => format!("rule {rule} {acts} `{leaf}`"),
+            Cause::PerhapsRule(rule) => {
+                format!("rule {rule} may match `{leaf}`, depending on what is not known (perhaps = \"{action}\")")
+            }
+            Cause::Opaque => format!("it is not known what `{leaf}` runs (opaque = \"{action}\")"),
+            Cause::Foreign => format!("`{leaf}` runs code of another language (foreign = \"{action}\")"),
+        };
+        if let Some(why) = self.cause.rule().and_then(|rule| rule.why.as_deref()) {
+            let _ = write!(sentence, ": {why}");
+        }
+        sentence
+    }
+}
+
+/// Programs that run their arguments and are no layers of a text, with the word behind their name.
+const RUNNERS: [(&str, Option<&str>); 9] = [
+    ("npx", None),
+    ("bunx", None),
+    ("pnpx", None),
+    ("uvx", None),
+    ("pnpm", Some("dlx")),
+    ("yarn", Some("dlx")),
+    ("yarn", Some("run")),
+    ("bun", Some("x")),
+    ("pipx", Some("run")),
+];
+
+impl Gate {
+    /// The leaves of a text, and what the programs run that its rules call wrappers.
+    #[must_use]
+    pub fn leaves(&self, text: &[u8], environment: VariableLookup<'_>) -> Vec<Leaf> {
+        let mut leaves = script::leaves(text, environment).leaves;
+        let mut from = 0;
+        let mut words_left = limits::SCRIPT_PARTS_MAX;
+        for depth in 0..=limits::SCRIPT_LAYERS_MAX {
+            let before = leaves.len();
+            for at in from..before {
+                for begin in self.wrapped(&leaves[at]) {
+                    let via = leaves[at].via.iter().cloned();
+                    let layer = Via::Layer(base_name(&leaves[at].program).to_vec());
+                    let via: Rc<[Via]> = via.chain([layer]).collect();
+                    let words = &leaves[at].arguments[begin..];
+                    if depth == limits::SCRIPT_LAYERS_MAX || words.len() > words_left {
+                        leaves[at].state = LeafState::Opaque(OpaqueReason::NotRead(Problem::TooDeep));
+                        continue;
+                    }
+                    words_left -= words.len();
+                    let words = words.to_vec();
+                    for mut leaf in script::leaves_of_arguments(words, environment).leaves {
+                        leaf.via = via.iter().chain(leaf.via.iter()).cloned().collect();
+                        leaf.directory = leaf.directory.or_else(|| leaves[at].directory.clone());
+                        leaves.push(leaf);
+                    }
+                }
+            }
+            from = before;
+        }
+        leaves
+    }
+
+    /// Where the programs begin that a wrapper may run. A word behind an option may be its value.
+    fn wrapped(&self, leaf: &Leaf) -> Vec<usize> {
+        let name = base_name(&leaf.program);
+        let word = |at: usize| leaf.arguments.get(at).and_then(Argument::text);
+        let is_named = self.wrappers.iter().any(|wrapper| wrapper.as_bytes() == name);
+        let runs = |(program, verb): &&(&str, Option<&str>)| {
+            program.as_bytes() == name && verb.is_none_or(|verb| word(0) == Some(verb.as_bytes()))
+        };
+        let runner = RUNNERS.iter().find(runs);
+        if !is_named && runner.is_none() {
+            return Vec::new();
+        }
+        let mut at = usize::from(runner.is_some_and(|(_, verb)| verb.is_some()));
+        let mut is_behind_option = false;
+        while word(at).is_some_and(|word| word.starts_with(b"-")) {
+            is_behind_option = word(at) != Some(b"--") && word(at).is_some_and(|word| !word.contains(&b'='));
+            at += 1;
+        }
+        let count = if is_behind_option { 2 } else { 1 };
+        (at..at + count).filter(|at| *at < leaf.arguments.len()).collect()
+    }
+
+    /// The verdict on a leaf: the strictest rule that matches, up to the first that allows.
+    #[must_use]
+    pub fn judge(&self, leaf: &Leaf, facts: &Facts<'_>) -> Verdict<'_> {
+        let mut verdict = Verdict { action: Action::Allow, cause: Cause::NoRule };
+        for rule in &self.rules {
+            let (action, cause) = match (rule.counted(rule.answer(leaf, facts, &self.programs)), rule.action) {
+                (Answer::No, _) | (Answer::Perhaps, Action::Allow) => continue,
+                (Answer::Yes, Action::Allow) => {
+                    let is_first = matches!(verdict.cause, Cause::NoRule);
+                    return if is_first {
+                        Verdict { action: Action::Allow, cause: Cause::Rule(rule) }
+                    } else {
+                        verdict
+                    };
+                }
+                (Answer::Yes, action) => (action, Cause::Rule(rule)),
+                (Answer::Perhaps, action) => (action.min(self.perhaps), Cause::PerhapsRule(rule)),
+            };
+            verdict.tighten(action, cause);
+        }
+        match leaf.state {
+            LeafState::Opaque(_) => verdict.tighten(self.opaque, Cause::Opaque),
+            LeafState::Foreign => verdict.tighten(self.foreign, Cause::Foreign),
+            LeafState::Known | LeafState::Open => {}
+        }
+        verdict
+    }
+
+    /// The place of the strictest of some verdicts, which is that of the command. `None` where there are none.
+    #[must_use]
+    pub fn strictest(verdicts: &[Verdict<'_>]) -> Option<usize> {
+        // Of verdicts that are alike, one that a rule gives says more.
+        let worth = |verdict: &Verdict<'_>| (verdict.action, verdict.cause.rule().is_some());
+        (0..verdicts.len()).rev().max_by_key(|at| worth(&verdicts[*at]))
+    }
+}
+
+impl<'g> Verdict<'g> {
+    fn tighten(&mut self, action: Action, cause: Cause<'g>) {
+        if action > self.action {
+            *self = Verdict { action, cause };
+        }
+    }
+}

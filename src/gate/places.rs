@@ -1,0 +1,279 @@
+//! Directories and files by their paths: where a word leads, and whether that lies in a place. The disk is not asked.
+
+use super::answer::{Answer, Glob};
+use super::words::Words;
+use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, OutputOf, RedirectKind, Redirection, base_name};
+
+/// What is known around a command.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts<'a> {
+    pub agent: Option<&'a str>,
+    pub session: Option<&'a str>,
+    /// Where the command begins.
+    pub directory: Option<&'a [u8]>,
+    /// The top of the git project that the directory is in. `None` if there is no project.
+    pub project: Option<&'a [u8]>,
+    pub home: Option<&'a [u8]>,
+}
+
+/// A directory or a file that a rule names, with all that is below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    Absolute(Vec<u8>),
+    /// The rest of a path below the home, or below the project.
+    Home(Vec<u8>),
+    Project(Vec<u8>),
+    /// The name of a file, or the end of its path.
+    Named(Vec<u8>),
+}
+
+impl Place {
+    pub(super) fn new(written: &str) -> Self {
+        let below = |base: &str| {
+            let rest = written.strip_prefix(base)?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| rest.as_bytes().to_vec())
+        };
+        if let Some(rest) = below("$PROJECT") {
+            return Self::Project(rest);
+        }
+        if let Some(rest) = below("$HOME").or_else(|| below("~")) {
+            return Self::Home(rest);
+        }
+        let bytes = written.as_bytes().to_vec();
+        if written.starts_with('/') { Self::Absolute(bytes) } else { Self::Named(bytes) }
+    }
+
+    /// Whether a path is this place, or lies in it.
+    pub(super) fn holds(&self, path: &Path, facts: &Facts<'_>) -> Answer {
+        let joined = |base: Option<&[u8]>, rest: &[u8]| base.map(|base| [base, rest].concat());
+        let place = match self {
+            Self::Absolute(place) => Some(place.clone()),
+            Self::Home(rest) => joined(facts.home, rest),
+            Self::Project(rest) => match joined(facts.project, rest) {
+                None => return Answer::No,
+                place => place,
+            },
+            Self::Named(name) => return path.ends_with(name),
+        };
+        place.map_or(Answer::Perhaps, |place| path.lies_in(&place))
+    }
+}
+
+/// A path without `.` and `..`, as far as it is known.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Path {
+    names: Vec<Vec<u8>>,
+    /// Its end is not known: more text may stand in the last name, or names behind it.
+    is_open: bool,
+    /// The last name may go on.
+    is_name_open: bool,
+    /// Nothing is known of it.
+    is_unknown: bool,
+}
+
+impl Path {
+    fn unknown() -> Self {
+        Self { is_unknown: true, ..Self::default() }
+    }
+
+    /// Where a word leads from a leaf's directory.
+    pub(super) fn of(word: &Argument, leaf: &Leaf, facts: &Facts<'_>) -> Self {
+        let here = || match &leaf.directory {
+            Some(directory) => Self::default().join(directory, || Self::of_bytes(facts.directory), facts),
+            None => Self::of_bytes(facts.directory),
+        };
+        Self::default().join(word, here, facts)
+    }
+
+    /// The directory in which a leaf runs.
+    pub(super) fn of_directory(leaf: &Leaf, facts: &Facts<'_>) -> Self {
+        Self::of(&Argument::from(&b"."[..]), leaf, facts)
+    }
+
+    fn of_bytes(path: Option<&[u8]>) -> Self {
+        let Some(path) = path else { return Self::unknown() };
+        let mut made = Self::default();
+        path.split(|byte| *byte == b'/').for_each(|name| made.push(name));
+        made
+    }
+
+    fn push(&mut self, name: &[u8]) {
+        match name {
+            b"" | b"." => {}
+            b".." => _ = self.names.pop(),
+            name => self.names.push(name.to_vec()),
+        }
+    }
+
+    /// Puts in what is known of the holes of a word. What follows an unknown one is looked at for `..` alone.
+    fn join(self, word: &Argument, here: impl FnOnce() -> Self, facts: &Facts<'_>) -> Self {
+        let mut text = Vec::new();
+        let mut is_open = false;
+        let mut here = Some(here);
+        let mut base = None;
+        for piece in &word.pieces {
+            match piece {
+                ArgumentPiece::Text(more) if is_open => {
+                    if more.split(|byte| *byte == b'/').any(|name| name == b"..") {
+                        return Self::unknown();
+                    }
+                }
+                ArgumentPiece::Text(more) => text.extend_from_slice(more),
+                ArgumentPiece::Hole(_) if is_open => {}
+                ArgumentPiece::Hole(hole) => match &hole.kind {
+                    HoleKind::Output(OutputOf::Pwd) if text.is_empty() => base = here.take().map(|here| here()),
+                    HoleKind::Output(OutputOf::GitTop) if text.is_empty() => base = Some(Self::of_bytes(facts.project)),
+                    HoleKind::Home(user) if text.is_empty() && user.is_empty() => {
+                        base = Some(Self::of_bytes(facts.home))
+                    }
+                    HoleKind::Output(OutputOf::Mktemp) if text.is_empty() => {
+                        base = Some(Self::of_bytes(Some(b"/tmp")));
+                        text.extend_from_slice(b"/tmp.");
+                    }
+                    HoleKind::Pattern(written) if !written.contains(&b'{') => text.extend_from_slice(written),
+                    HoleKind::Arithmetic => text.push(b'0'),
+                    _ => is_open = true,
+                },
+            }
+        }
+        if is_open && text.is_empty() && base.is_none() {
+            return Self::unknown();
+        }
+        let mut made = match base {
+            Some(base) => base,
+            None if text.starts_with(b"/") => self,
+            None => here.map_or_else(Self::unknown, |here| here()),
+        };
+        if made.is_open {
+            let leaves = text.split(|byte| *byte == b'/').any(|name| name == b"..");
+            return if leaves { Self::unknown() } else { made };
+        }
+        text.split(|byte| *byte == b'/').for_each(|name| made.push(name));
+        made.is_open = is_open;
+        made.is_name_open = is_open && !text.ends_with(b"/");
+        made
+    }
+
+    fn lies_in(&self, place: &[u8]) -> Answer {
+        if self.is_unknown {
+            return Answer::Perhaps;
+        }
+        let wanted: Vec<&[u8]> = place.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+        let both = wanted.iter().zip(&self.names);
+        let last = self.names.len().min(wanted.len());
+        let matching = both.take_while(|(wanted, name)| Glob::of_pattern(wanted).matches(name)).count();
+        let is_at_end = matching + 1 == self.names.len() && self.is_name_open;
+        if matching == wanted.len() {
+            let is_longer = self.is_name_open && self.names.len() == wanted.len();
+            return if is_longer { Answer::Perhaps } else { Answer::Yes };
+        }
+        let may_go_on = self.is_open && matching == last;
+        let may_become = is_at_end && self.names.last().is_some_and(|name| wanted[matching].starts_with(name));
+        Answer::of(may_go_on || may_become).min(Answer::Perhaps)
+    }
+
+    /// Whether its last names are these.
+    fn ends_with(&self, names: &[u8]) -> Answer {
+        if self.is_unknown || self.is_open {
+            return Answer::Perhaps;
+        }
+        let wanted: Vec<&[u8]> = names.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+        let Some(skipped) = self.names.len().checked_sub(wanted.len()) else { return Answer::No };
+        let mut both = wanted.iter().zip(&self.names[skipped..]);
+        Answer::of(both.all(|(wanted, name)| Glob::of_pattern(wanted).matches(name)))
+    }
+
+    /// Returns true if it is the home, or a directory above it. None of them is ever a part of a project.
+    pub(super) fn holds_home(&self, facts: &Facts<'_>) -> bool {
+        let home = Self::of_bytes(facts.home);
+        !self.is_open() && (self.names.is_empty() || (!home.is_unknown && home.names.starts_with(&self.names)))
+    }
+
+    /// Returns true if nothing is known of it, or if its end is not known.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_unknown || self.is_open
+    }
+}
+
+/// Returns true if a word with an unknown part can be the root, a home, or empty: the part may be empty.
+pub(super) fn can_be_root(word: &Argument, facts: &Facts<'_>) -> bool {
+    let mut text = Vec::new();
+    let mut is_unknown = false;
+    for piece in &word.pieces {
+        match piece {
+            ArgumentPiece::Text(more) => text.extend_from_slice(more),
+            ArgumentPiece::Hole(hole) => match &hole.kind {
+                HoleKind::Variable(_) | HoleKind::Home(_) | HoleKind::Output(OutputOf::Other) => is_unknown = true,
+                HoleKind::Pattern(written) => text.extend_from_slice(written),
+                HoleKind::Output(_) | HoleKind::Arithmetic | HoleKind::Process | HoleKind::Filled => return false,
+            },
+        }
+    }
+    let is_trailing = |byte: &u8| b"*/.".contains(byte);
+    let end = text.iter().rposition(|byte| !is_trailing(byte)).map_or(0, |at| at + 1);
+    is_unknown && (end == 0 || facts.home.is_some_and(|home| home == &text[..end]))
+}
+
+/// Redirections to what keeps nothing.
+fn keeps_nothing(target: &Argument) -> bool {
+    let nothing: [&[u8]; 4] = [b"/dev/null", b"/dev/stdout", b"/dev/stderr", b"/dev/tty"];
+    target.text().is_some_and(|text| nothing.contains(&text) || text.starts_with(b"/dev/fd/"))
+}
+
+/// The files that a leaf's redirections write.
+pub(super) fn written_targets(leaf: &Leaf) -> impl Iterator<Item = &Argument> {
+    let is_descriptor = |target: &Argument| {
+        target.text().is_some_and(|text| text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-'))
+    };
+    let writes = move |own: &&Redirection| match own.kind {
+        RedirectKind::Write | RedirectKind::Append | RedirectKind::ReadWrite => true,
+        RedirectKind::Duplicate => !is_descriptor(&own.target),
+        RedirectKind::Read | RedirectKind::HereDocument | RedirectKind::HereString => false,
+    };
+    leaf.redirects.iter().filter(writes).map(|own| &own.target).filter(|target| !keeps_nothing(target))
+}
+
+/// The files that a leaf writes: targets of redirections, and operands of programs that are known to write them.
+pub(super) fn written(leaf: &Leaf, words: &Words<'_>) -> Vec<Argument> {
+    let mut written: Vec<Argument> = written_targets(leaf).cloned().collect();
+    let operands = || words.operands.iter().map(|operand| operand.word.clone());
+    let after = |prefix: &'static [u8]| {
+        leaf.arguments.iter().filter_map(move |word| match word.pieces.split_first() {
+            Some((ArgumentPiece::Text(text), rest)) => {
+                let value = ArgumentPiece::Text(text.strip_prefix(prefix)?.to_vec());
+                Some(Argument { pieces: [value].into_iter().chain(rest.iter().cloned()).collect() })
+            }
+            _ => None,
+        })
+    };
+    match base_name(&leaf.program) {
+        b"cp" | b"mv" | b"install" | b"ln" | b"rsync" | b"scp" => {
+            let folder = |words: &[Argument]| {
+                matches!(words[0].text(), Some(b"-t" | b"--target-directory")).then(|| words[1].clone())
+            };
+            let folders = leaf.arguments.windows(2).filter_map(folder).chain(after(b"--target-directory="));
+            let count = written.len();
+            written.extend(folders);
+            if written.len() == count {
+                written.extend(operands().next_back());
+            }
+        }
+        b"tee" | b"truncate" | b"touch" | b"shred" => written.extend(operands()),
+        b"dd" => written.extend(after(b"of=")),
+        b"sed" | b"gsed" => {
+            let is_option = |word: &Argument, letter: u8, long: &[u8]| {
+                word.text().is_some_and(|text| {
+                    let is_short = text.starts_with(b"-") && !text.starts_with(b"--") && text.contains(&letter);
+                    is_short || text.starts_with(long)
+                })
+            };
+            let has = |letter, long: &[u8]| leaf.arguments.iter().any(|word| is_option(word, letter, long));
+            if has(b'i', b"--in-place") {
+                let has_script = has(b'e', b"--expression") || has(b'f', b"--file");
+                written.extend(operands().skip(usize::from(!has_script)));
+            }
+        }
+        _ => {}
+    }
+    written
+}

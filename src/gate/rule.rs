@@ -1,0 +1,296 @@
+//! One rule, and whether it matches a leaf.
+//!
+//! Invariant: where words can be read in several ways, a rule that asks or denies takes any of them, and one that allows
+//! needs all.
+
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::answer::{Answer, Glob};
+use super::places::{self, Facts, Path, Place};
+use super::words::{Reading, ValueOptions, Wanted, Words};
+use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, LeafState, Via, base_name};
+
+/// What is done with a command. The larger one is the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Action {
+    #[default]
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl Action {
+    /// As it is written in a file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What an ask becomes when nobody is at the console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Away {
+    #[default]
+    Deny,
+    Wait,
+}
+
+/// Where a rule is written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum RuleSource {
+    #[default]
+    Nowhere,
+    /// The name of a file, and the line.
+    File(Rc<str>, usize),
+    Pack(&'static str),
+}
+
+impl fmt::Display for RuleSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nowhere => Ok(()),
+            Self::File(name, line) => write!(f, "{name}:{line}"),
+            Self::Pack(name) => write!(f, "pack {name}"),
+        }
+    }
+}
+
+/// Parts of `-f|--force|+*`, one of which must be there.
+pub(super) type Group = Vec<Wanted>;
+
+/// A rule.
+#[derive(Debug, Clone, Default)]
+pub struct Rule {
+    pub name: Option<String>,
+    pub source: RuleSource,
+    pub action: Action,
+    pub why: Option<String>,
+    pub away: Option<Away>,
+    pub wait: Option<Duration>,
+    /// The program, then its operands.
+    pub(super) run: Vec<Glob>,
+    pub(super) with: Vec<Group>,
+    pub(super) without: Vec<Group>,
+    pub(super) outside: Vec<Place>,
+    pub(super) inside: Vec<Place>,
+    pub(super) writes: Vec<Place>,
+    pub(super) kills_others: bool,
+    pub(super) agent: Option<Glob>,
+    pub(super) session: Option<Glob>,
+    pub(super) cwd: Vec<Place>,
+    pub(super) via: Option<Glob>,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name} ({})", self.source),
+            None => write!(f, "{}", self.source),
+        }
+    }
+}
+
+impl Rule {
+    fn reading(&self) -> Reading {
+        if self.action == Action::Allow { Reading::All } else { Reading::Any }
+    }
+
+    fn is_pack(&self) -> bool {
+        matches!(self.source, RuleSource::Pack(_))
+    }
+
+    /// Whether it has a condition on the command itself.
+    pub(super) fn has_subject(&self) -> bool {
+        let lists = !self.run.is_empty() || !self.with.is_empty() || !self.writes.is_empty();
+        lists || !self.outside.is_empty() || !self.inside.is_empty() || self.kills_others || self.via.is_some()
+    }
+
+    /// Returns true if it has no condition but `run`.
+    fn is_plain(&self) -> bool {
+        let lists = [&self.outside, &self.inside, &self.writes, &self.cwd].iter().all(|list| list.is_empty());
+        let globs = [&self.agent, &self.session, &self.via].iter().all(|glob| glob.is_none());
+        lists && globs && self.with.is_empty() && self.without.is_empty() && !self.kills_others && !self.run.is_empty()
+    }
+
+    /// Returns true if every leaf that another rule matches is matched by this one, which allows it.
+    pub(super) fn hides(&self, other: &Self) -> bool {
+        self.action == Action::Allow && self.is_plain() && other.run.starts_with(&self.run)
+    }
+
+    /// Whether it matches a leaf.
+    #[must_use]
+    pub fn answer(&self, leaf: &Leaf, facts: &Facts<'_>, programs: &[ValueOptions]) -> Answer {
+        let asked = |glob: &Option<Glob>, value: Option<&str>| match (glob, value) {
+            (None, _) => Answer::Yes,
+            (Some(_), None) => Answer::Perhaps,
+            (Some(glob), Some(value)) => Answer::of(glob.matches(value.as_bytes())),
+        };
+        let here = || match &self.cwd[..] {
+            [] => Answer::Yes,
+            places => {
+                let here = Path::of_directory(leaf, facts);
+                Answer::any(places.iter().map(|place| place.holds(&here, facts)))
+            }
+        };
+        let around = asked(&self.agent, facts.agent).min(asked(&self.session, facts.session));
+        let answer = around.min(self.answer_on_command(leaf, facts, programs));
+        if answer == Answer::No { answer } else { answer.min(here()) }
+    }
+
+    /// The same, but for who runs it and where.
+    pub(super) fn answer_on_command(&self, leaf: &Leaf, facts: &Facts<'_>, programs: &[ValueOptions]) -> Answer {
+        // Nothing is known of what an opaque leaf runs; `opaque` says what is done with it.
+        let is_nothing =
+            leaf.program.is_empty() && (matches!(leaf.state, LeafState::Opaque(_)) || !self.run.is_empty());
+        if is_nothing && self.via.is_none() || self.answer_on_program(leaf) == Answer::No {
+            return Answer::No;
+        }
+        let words = Words::of(leaf, programs);
+        let (run, skipped) = self.answer_on_operands(&words);
+        let mut answer = run.min(self.answer_on_program(leaf)).min(self.answer_on_layers(leaf));
+        if answer == Answer::No {
+            return answer;
+        }
+        let reading = self.reading();
+        let opposite = if reading == Reading::Any { Reading::All } else { Reading::Any };
+        let has = |group: &Group, reading| Answer::any(group.iter().map(|one| one.answer(&words, skipped, reading)));
+        answer = answer.min(Answer::all(self.with.iter().map(|group| has(group, reading))));
+        answer = answer.min(Answer::all(self.without.iter().map(|group| match reading {
+            // Only what is surely there lifts a strict rule.
+            Reading::Any => Answer::of(has(group, opposite) == Answer::Yes).negated(),
+            Reading::All if words.may_have_more_options() => Answer::Perhaps.min(has(group, opposite).negated()),
+            Reading::All => has(group, opposite).negated(),
+        })));
+        if answer == Answer::No {
+            return answer;
+        }
+        answer = answer.min(self.answer_on_places(leaf, &words, skipped, facts));
+        answer = answer.min(match &self.writes[..] {
+            [] => Answer::Yes,
+            wanted => {
+                let written = places::written(leaf, &words);
+                let paths = written.iter().map(|word| Path::of(word, leaf, facts));
+                let holds = |path: Path| Answer::any(wanted.iter().map(|place| place.holds(&path, facts)));
+                Answer::any(paths.map(holds))
+            }
+        });
+        if self.kills_others {
+            // Whose the processes are is known when it runs.
+            answer = answer.min(Answer::of(may_kill(leaf, &words)).min(Answer::Perhaps));
+        }
+        answer
+    }
+
+    fn answer_on_program(&self, leaf: &Leaf) -> Answer {
+        let Some(program) = self.run.first() else { return Answer::Yes };
+        let name = base_name(&leaf.program);
+        if program.matches(&leaf.program) {
+            return Answer::Yes;
+        }
+        // A path is another program, or the same one.
+        let most = if self.reading() == Reading::All { Answer::Perhaps } else { Answer::Yes };
+        Answer::of(program.matches(name)).min(most)
+    }
+
+    /// Whether the operands begin as the rule says, and how many of them do.
+    fn answer_on_operands(&self, words: &Words<'_>) -> (Answer, usize) {
+        let mut answer = Answer::Yes;
+        let mut at = 0;
+        for wanted in self.run.iter().skip(1) {
+            loop {
+                let Some(operand) = words.operands.get(at) else { return (Answer::No, at) };
+                if operand.is_open() {
+                    return (Answer::Perhaps, at);
+                }
+                at += 1;
+                let found = wanted.answer(operand.word);
+                if found == Answer::No && operand.is_certain {
+                    return (Answer::No, at);
+                }
+                if !operand.is_certain && self.reading() == Reading::All {
+                    answer = Answer::Perhaps;
+                }
+                if found != Answer::No {
+                    answer = answer.min(found);
+                    break;
+                }
+            }
+        }
+        (answer, at)
+    }
+
+    fn answer_on_layers(&self, leaf: &Leaf) -> Answer {
+        match &self.via {
+            Some(glob) => Answer::of(leaf.via.iter().any(|via| glob.matches(via.to_string().as_bytes()))),
+            // A variable in front may make the program another one.
+            None if self.reading() == Reading::All && leaf.via.iter().any(|via| matches!(via, Via::Variable(_))) => {
+                Answer::Perhaps
+            }
+            None => Answer::Yes,
+        }
+    }
+
+    fn answer_on_places(&self, leaf: &Leaf, words: &Words<'_>, skipped: usize, facts: &Facts<'_>) -> Answer {
+        if self.outside.is_empty() && self.inside.is_empty() {
+            return Answer::Yes;
+        }
+        let operands = words.operands.iter().skip(skipped).map(|operand| operand.word);
+        let targets: Vec<&Argument> = operands.chain(places::written_targets(leaf)).collect();
+        let any = |wanted: &dyn Fn(&Path, &Argument) -> Answer| {
+            Answer::any(targets.iter().map(|word| wanted(&Path::of(word, leaf, facts), word)))
+        };
+        let in_one = |path: &Path, places: &[Place]| Answer::any(places.iter().map(|place| place.holds(path, facts)));
+        let outside = |path: &Path, word: &Argument| match in_one(path, &self.outside).negated() {
+            _ if path.holds_home(facts) => Answer::Yes,
+            Answer::Perhaps if self.is_pack() => Answer::of(places::can_be_root(word, facts)),
+            answer => answer,
+        };
+        let inside = |path: &Path, _: &Argument| match in_one(path, &self.inside) {
+            Answer::Yes if path.is_open() && self.reading() == Reading::All => Answer::Perhaps,
+            answer => answer,
+        };
+        let is_asked = |places: &[Place]| !places.is_empty();
+        let mut answer = Answer::Yes;
+        if is_asked(&self.outside) {
+            answer = answer.min(any(&outside));
+        }
+        if is_asked(&self.inside) {
+            answer = answer.min(any(&inside));
+        }
+        answer
+    }
+
+    /// The answer as it counts: what a pack's rule does not know does not.
+    pub(super) fn counted(&self, answer: Answer) -> Answer {
+        if self.is_pack() && answer == Answer::Perhaps { Answer::No } else { answer }
+    }
+}
+
+/// Returns true if a leaf signals processes that may be others than its own shell's: `$!`, `$$` and `%1` are its own.
+fn may_kill(leaf: &Leaf, words: &Words<'_>) -> bool {
+    let has =
+        |wanted: &[&[u8]]| leaf.arguments.iter().any(|word| word.text().is_some_and(|text| wanted.contains(&text)));
+    let is_own = |word: &Argument| match &word.pieces[..] {
+        [ArgumentPiece::Hole(hole)] => {
+            matches!(&hole.kind, HoleKind::Variable(name) if matches!(&name[..], b"!" | b"$" | b"BASHPID"))
+        }
+        _ => word.text().is_some_and(|text| text.starts_with(b"%")),
+    };
+    match base_name(&leaf.program) {
+        b"kill" => {
+            !has(&[b"-l", b"-L", b"-0", b"--list", b"--table"]) && words.operands.iter().any(|own| !is_own(own.word))
+        }
+        b"pkill" | b"killall" | b"skill" => !has(&[b"-0"]),
+        b"fuser" => {
+            has(&[b"-k", b"--kill"])
+                || leaf.arguments.iter().any(|word| word.text().is_some_and(|text| text.starts_with(b"-k")))
+        }
+        _ => false,
+    }
+}
