@@ -224,6 +224,15 @@ impl Peer {
         }
     }
 
+    /// Returns true if the shim has not said anything more, and has not left.
+    pub(crate) fn is_silent(&mut self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let read = self.stream.read(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        let is_empty = matches!(read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock);
+        is_empty && self.buffer.is_empty()
+    }
+
     /// Reads until the shim has left.
     pub(crate) fn drain(&mut self) -> Vec<Said> {
         std::iter::from_fn(|| self.hear()).collect()

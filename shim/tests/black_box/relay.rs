@@ -323,37 +323,36 @@ fn a_closed_stdout_takes_nothing_and_harms_nothing() {
     host.join().unwrap();
 }
 
-/// A parent that starts the shim and is killed once the host has the request; and what the host hears, up to the end
-/// or an abort.
-fn orphaned(place: &Place, redirect: &str) -> (Child, std::thread::JoinHandle<Vec<Said>>) {
-    let (ready, started) = mpsc::channel();
-    let host = place.host(move |mut peer| {
-        peer.request();
-        ready.send(()).unwrap();
-        let mut heard = Vec::new();
-        while let Some(said) = peer.hear() {
-            heard.push(said);
-            if heard.last() == Some(&Said::Abort) {
-                break;
-            }
-        }
-        peer.say(&exit(0));
-        heard
-    });
-    let mut parent: Command = place.real_shell(&format!("\"$0\" -c x {redirect} & wait"));
-    let mut parent = parent.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    started.recv().unwrap();
-    parent.kill().unwrap();
-    parent.wait().unwrap();
-    (parent, host)
-}
-
 #[test]
 fn the_parents_death_waits_for_the_last_reader() {
     let place = Place::new();
-    let (mut parent, host) = orphaned(&place, "2>/dev/null");
-    drop(parent.stdout.take());
-    assert_eq!(host.join().unwrap(), [Said::Closed(CallerStream::Out), Said::Abort]);
+    let host = place.host(|mut peer| {
+        peer.request();
+        peer
+    });
+    let mut parent: Command = place.real_shell("\"$0\" -c x 2>/dev/null & wait");
+    let mut parent = parent.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut out = BufReader::new(parent.stdout.take().unwrap());
+    let mut peer = host.join().unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    // Once the shim has passed on the second line, it has handled all that was there with the first.
+    for line in ["first\n", "second\n"] {
+        peer.say(&output(CallerStream::Out, line.as_bytes()));
+        let mut read = String::new();
+        out.read_line(&mut read).unwrap();
+        assert_eq!(read, line);
+    }
+    assert!(peer.is_silent(), "the command still has a reader");
+    drop(out);
+    // Where the shim has not seen the parent's end by then, it sees it when the reader leaves.
+    let said = peer.hear();
+    if said == Some(Said::Closed(CallerStream::Out)) {
+        assert_eq!(peer.hear(), Some(Said::Abort));
+    } else {
+        assert_eq!(said, Some(Said::Abort));
+    }
+    peer.say(&exit(0));
 }
 
 #[test]
