@@ -48,6 +48,7 @@ use crate::core::engine::JobId;
 use crate::io::poller::{Ready, Token};
 use crate::limits;
 use crate::sys::namespace::{self, InnerProcess};
+use crate::sys::tree::Process;
 use crate::text::reason::reason;
 use dropped::DroppedShims;
 use fifo::ReportFifo;
@@ -92,6 +93,8 @@ pub(super) struct Reports {
 /// may have megabytes.
 #[derive(Debug)]
 struct Refused {
+    /// The caller.
+    pid: Pid,
     until: Instant,
     why: &'static str,
     /// The console's line if no report comes.
@@ -103,6 +106,7 @@ struct Refused {
 /// A refused command, and why it was refused.
 #[derive(Debug)]
 pub(super) struct ExpectedReport<'a> {
+    pub(super) pid: Pid,
     pub(super) why: &'static str,
     pub(super) whoami: &'a str,
     pub(super) command: &'a [u8],
@@ -174,12 +178,17 @@ impl Reports {
     pub(super) fn expect(&mut self, expected: &ExpectedReport<'_>, now: Instant) -> bool {
         let has_room = self.refused.len() < limits::REPORTS_EXPECTED_MAX;
         if has_room && self.fifo.is_some() {
-            let ExpectedReport { why, whoami, command, exec } = *expected;
+            let ExpectedReport { pid, why, whoami, command, exec } = *expected;
             let hash = self.hash.hash_one((whoami, exec));
             let line = unseen::sandboxed_line(why, whoami, command);
-            self.refused.push(Refused { until: now + limits::REPORT_PATIENCE, why, line, hash });
+            self.refused.push(Refused { pid, until: now + limits::REPORT_PATIENCE, why, line, hash });
         }
         has_room && self.fifo.is_some()
+    }
+
+    /// Finds a process of another namespace among the refused callers. It may leave before a census has come to it.
+    fn find_refused(&self, named: &InnerProcess, open: (u64, u64)) -> Option<Process> {
+        self.refused.iter().find_map(|refused| namespace::find_as(refused.pid, named, open))
     }
 
     /// Takes the refusal that a report belongs to.
@@ -220,7 +229,8 @@ mod tests {
         let mut reports = Reports::new(Path::new("/nowhere/host.sock"), true, now);
         let (word, other) = (vec![b'x'; 8 << 20], [b"other".to_vec()]);
         let exec = [word.clone()];
-        let expected = ExpectedReport { why: "no_new_privs", whoami: "late", command: &word, exec: &exec };
+        let pid = crate::sys::process::pid();
+        let expected = ExpectedReport { pid, why: "no_new_privs", whoami: "late", command: &word, exec: &exec };
         assert!(reports.expect(&expected, now));
         assert!(reports.take_refused("late", &other).is_none() && reports.take_refused("other", &exec).is_none());
         let refused = reports.take_refused("late", &exec).expect("it is expected");

@@ -249,7 +249,8 @@ impl Host {
             Ok(()) => return true,
             Err(Doubt::Shortage) => self.fail(id, &BUSY),
             Err(Doubt::Differs(why)) => {
-                let expected = ExpectedReport { why, whoami, command, exec: &exec() };
+                let Some(pid) = self.peers.get(id).map(|peer| peer.pid) else { return false };
+                let expected = ExpectedReport { pid, why, whoami, command, exec: &exec() };
                 if !self.is_told_by_report(id) && !self.reports.expect(&expected, self.turn.now) {
                     unseen::say_sandboxed(why, whoami, command, &mut self.screen);
                 }

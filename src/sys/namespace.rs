@@ -95,6 +95,13 @@ impl Census {
     }
 }
 
+/// Returns the process with this number here if it is the wanted one, which names itself as its own namespace numbers it.
+/// It must have this file (device and inode) open for writing only.
+#[must_use]
+pub fn find_as(pid: Pid, inner: &InnerProcess, open: (u64, u64)) -> Option<Process> {
+    (own_number(pid) == Some(inner.pid)).then(|| judge(pid, inner, open)).flatten()
+}
+
 fn own_namespace() -> Option<u64> {
     namespace_number(fs::read_link("/proc/self/ns/pid").ok()?.as_os_str().as_encoded_bytes())
 }
@@ -171,8 +178,8 @@ pub fn names_of_children(pid: Pid) -> Vec<Program> {
 pub fn is_one_above(pid: Pid, inners: &[InnerProcess], open: (u64, u64)) -> bool {
     is_below(pid, |above| {
         let Some(process) = tree::process(above) else { return false };
-        let alike = inners.iter().filter(|inner| inner.start == process.start);
-        alike.into_iter().any(|inner| own_number(above) == Some(inner.pid) && judge(above, inner, open).is_some())
+        let mut alike = inners.iter().filter(|inner| inner.start == process.start);
+        alike.any(|inner| find_as(above, inner, open).is_some())
     })
 }
 

@@ -1,8 +1,9 @@
 //! Finds the shim of a report that has begun. Without it, a report is nobody's word, and becomes nothing.
 //!
-//! A shim in the host's own pid namespace is found by its number. For those of other namespaces all processes are looked
-//! at: once for all reports that wait for it, in parts, so that nobody else waits long, and after a pause that is many times
-//! as long as the last look took. A shim stays until it was looked for, as its FIFO's lock tells it.
+//! A shim in the host's own pid namespace is found by its number. One of another namespace is mostly a caller that was
+//! refused a moment ago. Where it could not even connect, all processes are looked at: once for all reports that wait
+//! for it, in parts, so that nobody else waits long, and after a pause that is many times as long as the last look took.
+//! A shim stays until it was looked for, as its FIFO's lock tells it.
 //!
 //! Invariant: a look counts for the reports alone that had begun before it, as it sees no later process.
 
@@ -78,9 +79,12 @@ impl Host {
         match namespace::find_here(&named, open) {
             Whereabouts::Here(shim) => self.on_shim(key, shim),
             Whereabouts::Gone => self.on_no_shim(key),
-            Whereabouts::Elsewhere => {
-                self.reports.runs.entry(key).and_modify(|run| run.sought_since = Some(Instant::now()));
-            }
+            Whereabouts::Elsewhere => match self.reports.find_refused(&named, open) {
+                Some(shim) => self.on_shim(key, shim),
+                None => {
+                    self.reports.runs.entry(key).and_modify(|run| run.sought_since = Some(Instant::now()));
+                }
+            },
         }
     }
 
