@@ -28,6 +28,8 @@ pub use places::Facts;
 pub use rule::{Action, Away, Rule, RuleSource};
 pub use words::ValueOptions;
 
+use rexec_sh::protocol::invocation::{Shell, is_command};
+
 use crate::limits;
 use crate::script::{self, Argument, Leaf, LeafState, OpaqueReason, Problem, VariableLookup, Via, base_name};
 
@@ -147,7 +149,28 @@ impl Gate {
     /// The leaves of a text, and what the programs run that its rules call wrappers.
     #[must_use]
     pub fn leaves(&self, text: &[u8], environment: VariableLookup<'_>) -> Vec<Leaf> {
-        let mut leaves = script::leaves(text, environment).leaves;
+        self.with_wrapped(script::leaves(text, environment).leaves, environment)
+    }
+
+    /// The leaves of a call as the host gets it. If it gives a shell a text, those of the text.
+    #[must_use]
+    pub fn leaves_of_call(&self, call: &[Vec<u8>], environment: VariableLookup<'_>) -> Vec<Leaf> {
+        let mut call = call.to_vec();
+        let shell = call.first().and_then(|name| Shell::named(name));
+        let shell = shell.filter(|&shell| is_command(shell, call.iter().map(Vec::as_slice)));
+        if let Some(shell) = shell {
+            call[0] = shell.word().into();
+        }
+        let mut leaves = script::leaves_of_program(&call, environment).leaves;
+        // A shell whose language is not read stands for its text.
+        let is_read = |leaf: &Leaf| matches!(leaf.state, LeafState::Known | LeafState::Open);
+        if shell.is_some() && leaves.first().is_some_and(is_read) {
+            leaves.remove(0);
+        }
+        self.with_wrapped(leaves, environment)
+    }
+
+    fn with_wrapped(&self, mut leaves: Vec<Leaf>, environment: VariableLookup<'_>) -> Vec<Leaf> {
         let mut from = 0;
         let mut words_left = limits::SCRIPT_PARTS_MAX;
         for depth in 0..=limits::SCRIPT_LAYERS_MAX {

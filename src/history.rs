@@ -26,6 +26,7 @@ mod recording;
 mod search;
 mod session;
 mod span;
+mod starts;
 
 pub use beginning::RunBeginning;
 pub use ends::JournalEnds;
@@ -39,3 +40,4 @@ pub use recording::RunRecording;
 pub use search::{SearchResult, search};
 pub use session::{JournalFile, SessionHistory, sessions};
 pub use span::SessionSpan;
+pub use starts::for_each_start;

@@ -1,4 +1,7 @@
-//! `rexec gate`: tries rules on commands, and prints the packs. Nothing is run, and the host asks no rule yet.
+//! `rexec gate`: tries rules on commands, also on those of the past, and prints the packs. Nothing is run, and the host
+//! asks no rule yet.
+
+mod past;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -22,7 +25,7 @@ use crate::script::{Leaf, Via};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// The exit codes of `test`, beside 0 for a command that is allowed.
+/// The exit codes of `test` and `explain`, beside 0 for a command that is allowed.
 const ASKS: u8 = 3;
 const DENIES: u8 = 4;
 
@@ -30,12 +33,14 @@ pub(super) const VERB: Verb = Verb {
     name: "gate",
     short: None,
     group: Group::Own,
-    summary: "try rules for commands; print the packs of rules",
+    summary: "try rules on commands, also on those of the past",
     text: "\
 The rules are for trying out. rexec-host does not ask them yet: whatever they
 say, no command is held.
 
   rexec gate test COMMAND  says what the rules say of a text for the shell
+  rexec gate explain N     says the same of a past command, as it was called
+  rexec gate replay        says it of all past commands that they would stop
   rexec gate pack NAME     prints a pack: git, files, database, publish, cloud
 
 The rules stand in ~/.config/rexec/config.toml ($XDG_CONFIG_HOME), in a subset
@@ -82,36 +87,64 @@ allows needs to be sure, and a pack says nothing then, unless rm could get /,
 the home or an empty word. Paths are compared as they are written, without
 the disk. For $PROJECT it looks for the git project that --cwd is in.
 
+replay lists the commands of the journals on which the rules of --rules and
+your own ones differ; without --rules, those on which your own rules and none
+differ. Commands that ran in an agent's sandbox are left out: no rule reaches
+those. Of variables it knows what the journal keeps, as in rexec rerun.
+
 Not seen: scripts, make and npm run, git's hooks and stored aliases, copied
 programs, code of other languages, and what an agent does without a shell.
 ",
-    codes: &[(1, "the rules cannot be read"), (ASKS, "test: a rule asks"), (DENIES, "test: a rule denies")],
+    codes: &[
+        (1, "the rules cannot be read, no such command; replay: none differs"),
+        (ASKS, "test, explain: a rule asks"),
+        (DENIES, "test, explain: a rule denies"),
+    ],
     examples: &[
         "rexec gate test 'cd web && git push -f'",
         "rexec gate pack git >git.toml",
         "rexec gate test --rules git.toml 'git clean -fd'",
+        "rexec gate replay --rules git.toml --since 2d",
     ],
     call: &Call::<GateCall> {
         options: &[
-            Opt::value("--agent NAME", |q, v| q.agent = v.agent(), "test: as a command of this agent"),
+            Opt::value(
+                "--agent NAME",
+                |q, v| q.agent = v.agent(),
+                "test: as a command of this agent; replay: of it alone",
+            ),
             Opt::value("--cwd DIR", |q, v| q.directory = Some(v.raw().into()), "test: as a command in this directory"),
-            Opt::value("--rules FILE", |q, v| q.file = Some(v.raw().into()), "test: with the rules of this file"),
+            Opt::value("--rules FILE", |q, v| q.file = Some(v.raw().into()), "with the rules of this file"),
+            Opt::value(
+                "--since TIME",
+                |q, v| q.since = v.moment(),
+                "replay: commands that began then or later (default: 14d)",
+            ),
             json(|q| q.is_json = true),
         ],
-        words: Words::many("test COMMAND | pack NAME", Values::Words(&ACTIONS), |q, w| q.words.push(w.raw())),
+        words: Words::runs("test COMMAND | explain N | replay | pack NAME", Values::Words(&ACTIONS), |q, w| {
+            q.words.push(w.raw());
+        }),
         run: |call| {
             let words: Vec<&OsStr> = call.words.iter().map(OsString::as_os_str).collect();
             match words[..] {
                 [action, ref rest @ ..] if action == "test" => test(&call, one("a command", rest)?),
+                [action, ref rest @ ..] if action == "explain" => {
+                    past::explain(&call, one("the number of a command, as in rexec gate explain 44", rest)?)
+                }
+                [action, ref rest @ ..] if action == "replay" => match rest {
+                    [] => past::replay(&call),
+                    [more, ..] => Err(VERB.too_much(&more.to_string_lossy())),
+                },
                 [action, ref rest @ ..] if action == "pack" => pack(one("the name of a pack", rest)?),
                 [action, ..] => Err(VERB.none_of("ACTION", &action.to_string_lossy(), &ACTIONS)),
-                [] => Err(VERB.missing("test or pack")),
+                [] => Err(VERB.missing("test, explain, replay or pack")),
             }
         },
     },
 };
 
-const ACTIONS: [&str; 2] = ["test", "pack"];
+const ACTIONS: [&str; 4] = ["test", "explain", "replay", "pack"];
 
 #[derive(Default)]
 struct GateCall {
@@ -119,6 +152,8 @@ struct GateCall {
     agent: Option<String>,
     directory: Option<PathBuf>,
     file: Option<PathBuf>,
+    /// Milliseconds since 1970.
+    since: Option<i64>,
     is_json: bool,
 }
 
@@ -159,7 +194,6 @@ struct JudgedForm {
 
 fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
     let gate = rules(call.file.as_deref())?;
-    let home = env::var_os("HOME").filter(|home| !home.is_empty());
     let directory = match &call.directory {
         Some(directory) => std::path::absolute(directory),
         None => env::current_dir(),
@@ -167,33 +201,69 @@ fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
     let directory = directory.map_err(|error| {
         Notice::failed(format_args!("the directory is not known: {}", reason(&error)), "name it with --cwd")
     })?;
-    let project = directory.ancestors().find(|above| above.join(".git").exists());
+    let project = project_of(&directory);
+    let home = variable(b"HOME").filter(|home| !home.is_empty());
     let facts = Facts {
         agent: call.agent.as_deref(),
         session: None,
         directory: Some(directory.as_os_str().as_bytes()),
         project: project.map(|project| project.as_os_str().as_bytes()),
-        home: home.as_deref().map(OsStr::as_bytes),
+        home: home.as_deref(),
     };
-    let leaves = gate.leaves(text.as_bytes(), &|name| env::var_os(OsStr::from_bytes(name)).map(OsStringExt::into_vec));
-    let verdicts: Vec<Verdict<'_>> = leaves.iter().map(|leaf| gate.judge(leaf, &facts)).collect();
-    let (action, why) = match Gate::strictest(&verdicts) {
-        Some(at) => (verdicts[at].action, verdicts[at].sentence(&command(&leaves[at]))),
-        None => (Action::Allow, "it runs nothing".to_owned()),
-    };
-    super::with_output(|out| match call.is_json {
-        true => super::put_json(std::iter::once(&form(action, &why, &leaves, &verdicts)), out),
-        false => {
-            let table = table(&leaves, &verdicts, &Look::of_output());
-            let why = escape_line(&why, WORD_COLUMNS * 10);
-            super::written(out.write_all(format!("{table}{}: {why}\n", action.word()).as_bytes()))
-        }
-    })?;
-    Ok(match action {
-        Action::Allow => exit_code::SUCCESS,
-        Action::Ask => ASKS,
-        Action::Deny => DENIES,
-    })
+    Judged::of(&gate, gate.leaves(text.as_bytes(), &variable), &facts).print(call.is_json)
+}
+
+/// A variable of the own environment.
+fn variable(name: &[u8]) -> Option<Vec<u8>> {
+    env::var_os(OsStr::from_bytes(name)).map(OsStringExt::into_vec)
+}
+
+/// The git project that a directory is in.
+fn project_of(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|above| above.join(".git").exists())
+}
+
+/// The programs of a command, each with its verdict.
+struct Judged<'g> {
+    leaves: Vec<Leaf>,
+    verdicts: Vec<Verdict<'g>>,
+}
+
+impl<'g> Judged<'g> {
+    fn of(gate: &'g Gate, leaves: Vec<Leaf>, facts: &Facts<'_>) -> Self {
+        let verdicts = leaves.iter().map(|leaf| gate.judge(leaf, facts)).collect();
+        Self { leaves, verdicts }
+    }
+
+    /// What is done with the command.
+    fn action(&self) -> Action {
+        Gate::strictest(&self.verdicts).map_or(Action::Allow, |at| self.verdicts[at].action)
+    }
+
+    /// The verdict on the command in a sentence.
+    fn why(&self) -> String {
+        let strictest = Gate::strictest(&self.verdicts);
+        strictest
+            .map_or_else(|| "it runs nothing".to_owned(), |at| self.verdicts[at].sentence(&command(&self.leaves[at])))
+    }
+
+    /// Prints it, and returns the exit code for its verdict.
+    fn print(&self, is_json: bool) -> Result<u8, Notice> {
+        let (action, why) = (self.action(), self.why());
+        super::with_output(|out| match is_json {
+            true => super::put_json(std::iter::once(&form(action, &why, &self.leaves, &self.verdicts)), out),
+            false => {
+                let table = table(&self.leaves, &self.verdicts, &Look::of_output());
+                let why = escape_line(&why, WORD_COLUMNS * 10);
+                super::written(out.write_all(format!("{table}{}: {why}\n", action.word()).as_bytes()))
+            }
+        })?;
+        Ok(match action {
+            Action::Allow => exit_code::SUCCESS,
+            Action::Ask => ASKS,
+            Action::Deny => DENIES,
+        })
+    }
 }
 
 /// The rules of a file, or those of the person where they have some.

@@ -263,7 +263,7 @@ impl Printed {
                 *self.typed.entry(input.seq).or_default() += 1;
             }
             Record::Close(close) => self.next = close.next,
-            Record::Open(_) => {}
+            Record::Open(_) | Record::Environment(_) => {}
         }
         Ok(())
     }

@@ -27,7 +27,6 @@ use crate::history::RunBeginning;
 use crate::journal::record::{KeptEnvironment, StartRecord};
 use crate::text::agent_name::short_name;
 use crate::text::count::counted;
-use crate::text::encode::from_base64;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 use crate::text::redact::is_masked;
@@ -118,10 +117,7 @@ impl Repetition {
     fn of(beginning: &RunBeginning) -> Result<Self, Notice> {
         let start = &beginning.start;
         let call = RepeatedCall::of(start)?;
-        let dir = match &start.dir_b64 {
-            None => PathBuf::from(&start.dir),
-            Some(dir) => PathBuf::from(OsString::from_vec(from_base64(dir).unwrap_or_default())),
-        };
+        let dir = PathBuf::from(OsString::from_vec(start.directory()));
         if !dir.is_dir() {
             let problem = format!("the directory {} of command {} is not there", dir.display(), start.seq);
             return Err(Notice::failed(problem, "make it again, or run the command yourself in another place"));
@@ -215,15 +211,11 @@ fn arguments(start: &StartRecord) -> Result<Vec<Vec<u8>>, Notice> {
         let why = format!("ran in a sandbox ({}), and rexec would run it outside", escape_line(sandbox, 80));
         return lacks(&why, "run it in that sandbox: rexec show prints it");
     }
-    let arguments: Option<Vec<Vec<u8>>> = match &start.exec_b64 {
-        None => Some(start.exec.iter().map(|argument| argument.clone().into_bytes()).collect()),
-        Some(encoded) => encoded.iter().map(|argument| from_base64(argument)).collect(),
-    };
-    let arguments = arguments.unwrap_or_default();
+    let arguments = start.arguments();
     if arguments.is_empty() {
         return lacks("has no call in the journal", "rexec show prints what the journal knows");
     }
-    if start.clipped || !start.exec_text.is_empty() {
+    if start.is_cut() {
         return lacks("is longer than what the journal kept of it", "run it as you ran it before");
     }
     if arguments.iter().any(|argument| is_masked(argument)) || is_masked(start.dir.as_bytes()) {

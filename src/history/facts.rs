@@ -153,9 +153,12 @@ impl Facts {
             Record::Start(start) => (RunOutcome::Open, *start, RunEnd::default(), None),
             Record::Lost(lost) => (RunOutcome::Lost, lost.start, RunEnd::default(), None),
             Record::End(end) => (RunOutcome::Ended, end.start, end.end, Some(end.output)),
-            Record::Open(_) | Record::Input(_) | Record::Unseen(_) | Record::Dropped(_) | Record::Close(_) => {
-                return None;
-            }
+            Record::Open(_)
+            | Record::Input(_)
+            | Record::Unseen(_)
+            | Record::Environment(_)
+            | Record::Dropped(_)
+            | Record::Close(_) => return None,
         };
         let StartRecord { seq, time, whoami, dir, command, name, unwrapped, probe, .. } = start;
         let StartRecord { agent, session, session_number, call, role, sandbox, .. } = start;

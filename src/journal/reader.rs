@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use super::prior;
 use super::record::{
-    CloseRecord, DroppedRecord, EndRecord, InputRecord, LINE_BYTES_MAX, Library, LostRecord, OpenRecord, StartRecord,
-    UnseenRecord, VERSION,
+    CloseRecord, DroppedRecord, EndRecord, EnvironmentRecord, InputRecord, LINE_BYTES_MAX, Library, LostRecord,
+    OpenRecord, StartRecord, UnseenRecord, VERSION,
 };
 
 /// A record of any type that is of use outside this reader.
@@ -27,6 +27,7 @@ pub enum Record {
     Dropped(DroppedRecord),
     Input(InputRecord),
     Unseen(UnseenRecord),
+    Environment(EnvironmentRecord),
     Close(CloseRecord),
 }
 
@@ -203,7 +204,8 @@ impl<R> JournalReader<R> {
                 self.library.add(serde_json::from_slice(line)?);
                 return Ok(Parsed::Aside);
             }
-            "environment" | "mark" => return Ok(Parsed::Aside),
+            "environment" => Record::Environment(serde_json::from_slice(line)?),
+            "mark" => return Ok(Parsed::Aside),
             _ => return Ok(Parsed::Unknown),
         }))
     }

@@ -1,7 +1,7 @@
 //! What rules match, and in which order they count.
 
 use rexec_host::gate::Action::{self, Allow, Ask, Deny};
-use rexec_host::gate::Facts;
+use rexec_host::gate::{Facts, Gate};
 
 use crate::support::{FACTS, action, gate, judged, judged_with};
 
@@ -244,4 +244,23 @@ fn perhaps_is_what_the_file_says_and_no_stricter_than_the_rule() {
         let rules = format!("[gate]\nperhaps = '{perhaps}'\n[[rule]]\ndo = '{rule}'\nrun = 'git push'\n");
         assert_eq!(action(&rules, "git \"$x\""), wanted, "{perhaps} {rule}");
     }
+}
+
+#[test]
+fn a_call_with_a_text_for_a_shell_has_the_leaves_of_the_text() {
+    let gate = Gate::default();
+    let leaves = |call: &[&str]| {
+        let call: Vec<Vec<u8>> = call.iter().map(|word| word.as_bytes().to_vec()).collect();
+        gate.leaves_of_call(&call, &|_| None)
+    };
+    let text = "cd a && sudo rm b; echo \"$x\"";
+    let wanted = format!("{:?}", gate.leaves(text.as_bytes(), &|_| None));
+    for call in [&["/opt/rexec-bash", "-lc", text][..], &["zsh", "-c", "-l", text, "name"]] {
+        assert_eq!(format!("{:?}", leaves(call)), wanted, "{call:?}");
+    }
+    let programs = |call: &[&str]| leaves(call).iter().map(|leaf| leaf.program.clone()).collect::<Vec<_>>();
+    assert_eq!(programs(&["git", "push", "-f"]), [b"git"]);
+    assert_eq!(programs(&["bash", "script"]), [b"bash"]);
+    assert_eq!(programs(&["fish", "-c", "rm a"]), [b"fish"], "its language is not read");
+    assert!(leaves(&["bash", "-c", ""]).is_empty() && leaves(&[]).is_empty());
 }

@@ -9,7 +9,7 @@ use super::environment::{EnvironmentRef, KeptEnvironment};
 use super::fields::is_default;
 use super::text_ref::TextRef;
 use crate::text::agent_name::agent_name;
-use crate::text::encode::base64;
+use crate::text::encode::{base64, from_base64};
 
 /// A run as it is known at its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +111,30 @@ impl StartRecord {
         let is_text = arguments.clone().all(|argument| std::str::from_utf8(argument).is_ok());
         self.exec_b64 = (!is_text).then(|| arguments.clone().map(base64).collect());
         self.exec = arguments.map(|argument| String::from_utf8_lossy(argument).into_owned()).collect();
+    }
+
+    /// The bytes of its arguments, as far as the journal keeps them. Empty if it does not.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<Vec<u8>> {
+        match &self.exec_b64 {
+            None => self.exec.iter().map(|argument| argument.clone().into_bytes()).collect(),
+            Some(encoded) => {
+                encoded.iter().map(|argument| from_base64(argument)).collect::<Option<_>>().unwrap_or_default()
+            }
+        }
+    }
+
+    /// The bytes of its directory's path.
+    #[must_use]
+    pub fn directory(&self) -> Vec<u8> {
+        let encoded = self.dir_b64.as_ref();
+        encoded.map_or_else(|| self.dir.clone().into_bytes(), |dir| from_base64(dir).unwrap_or_default())
+    }
+
+    /// Returns true if the journal lacks a part of its arguments.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.clipped || !self.exec_text.is_empty()
     }
 
     /// Sets `dir`, and `dir_b64` if it is not UTF-8.

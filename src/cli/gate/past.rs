@@ -1,0 +1,276 @@
+//! `rexec gate explain` and `replay`: rules on the commands of the journals, as they were called.
+//!
+//! Invariant: a value that the journal does not keep is not known to the rules either, unlike those of a command that
+//! runs.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+use serde::Serialize;
+
+use super::{GateCall, Judged, project_of, rules, variable};
+use crate::cli::columns::{self, Column};
+use crate::cli::explain::{WORD_COLUMNS, command};
+use crate::cli::log::found_something;
+use crate::cli::run_reference::{RunReference, unreadable};
+use crate::cli::sheet::Sheet;
+use crate::cli::{put_json, told, when, with_output, written};
+use crate::gate::{Action, Facts, Gate};
+use crate::history::{self, Query, RunBeginning, milliseconds};
+use crate::text::agent_name::agent_name;
+use crate::text::count::counted;
+use crate::text::escape::escape_line;
+
+/// How far back `replay` reads without `--since`.
+const SINCE: &str = "14d";
+/// The most commands that `replay` lists. Further ones are counted.
+const LISTED_MAX: usize = 10_000;
+/// Columns of a rule's name.
+const RULE_COLUMNS: usize = 40;
+
+pub(super) fn explain(call: &GateCall, word: &OsStr) -> Result<u8, Notice> {
+    let reference = RunReference::of(word)?;
+    let home = crate::cli::home()?;
+    // Its usual code is that of a rule that asks.
+    let failed = |notice: Notice| Notice::failed(notice.problem, &notice.hint);
+    let run = reference.find(&home, &crate::cli::socket_path()?).map_err(failed)?;
+    let gate = rules(call.file.as_deref())?;
+    let past = PastCall::of(run.beginning().map_err(|error| unreadable(&home, &error))?);
+    if past.run.start.is_cut() {
+        told::tell("the journal keeps only the beginning of this command: the rest is not judged");
+    }
+    past.judged(&gate, project_of(&past.directory)).print(call.is_json)
+}
+
+pub(super) fn replay(call: &GateCall) -> Result<u8, Notice> {
+    let (before, after) = match &call.file {
+        Some(file) => (rules(None)?, rules(Some(file))?),
+        None => (Gate::default(), rules(None)?),
+    };
+    if call.file.is_none() && after.rules.is_empty() {
+        let hint = "name a file with --rules; rexec gate pack git >git.toml makes one";
+        return Err(Notice::failed("there are no rules of yours", hint));
+    }
+    let sheet = Sheet::standard();
+    let since = call.since.or_else(|| when::moment(SINCE, sheet.clock));
+    let query = Query { agent: call.agent.clone(), since, ..Query::default() };
+    let home = crate::cli::home()?;
+    let mut replay = Replay { before, after, projects: HashMap::new(), counts: Counts::default(), found: Vec::new() };
+    let cannot_read = |error: io::Error| unreadable(&home, &error);
+    for (place, session) in history::sessions(&home).map_err(cannot_read)?.iter().enumerate() {
+        let prefix = if place == 0 { String::new() } else { format!("{}:", session.name) };
+        history::for_each_start(session, &query, |run| replay.add(run, &prefix)).map_err(cannot_read)?;
+    }
+    replay.found.sort_by(|one, other| (&one.time, one.seq).cmp(&(&other.time, other.seq)));
+    if replay.counts.commands + replay.counts.sandboxed == 0 {
+        return Ok(found_something(false, call.is_json, &home));
+    }
+    with_output(|out| match call.is_json {
+        true => put_json(replay.found.iter(), out),
+        false => written(replay.write(&sheet, out)),
+    })?;
+    if replay.counts.unlisted > 0 {
+        let unlisted = counted(replay.counts.unlisted, "command", "commands");
+        told::tell(format_args!("{unlisted} more are not listed; name a later time with --since"));
+    }
+    Ok(if replay.found.is_empty() { exit_code::FAILURE } else { exit_code::SUCCESS })
+}
+
+/// A command of the past, as its caller called it.
+struct PastCall {
+    run: RunBeginning,
+    words: Vec<Vec<u8>>,
+    directory: PathBuf,
+}
+
+impl PastCall {
+    fn of(run: RunBeginning) -> Self {
+        let directory = OsString::from_vec(run.start.directory()).into();
+        Self { words: run.start.arguments(), directory, run }
+    }
+
+    fn judged<'g>(&self, gate: &'g Gate, project: Option<&Path>) -> Judged<'g> {
+        let kept = |name: &[u8]| {
+            let kept = &self.run.environment.as_ref()?.set;
+            Some(kept.get(std::str::from_utf8(name).ok()?)?.clone().into_bytes())
+        };
+        // Where the journal has no environment, the home was most likely this one.
+        let home = kept(b"HOME").or_else(|| variable(b"HOME")).filter(|home| !home.is_empty());
+        let value = |name: &[u8]| match name {
+            b"HOME" => home.clone(),
+            b"PWD" => Some(self.directory.as_os_str().as_bytes().to_vec()),
+            _ => kept(name),
+        };
+        let start = &self.run.start;
+        let agent = if start.agent.is_empty() { &start.whoami } else { &start.agent };
+        let facts = Facts {
+            agent: Some(agent),
+            session: Some(start.session.as_str()).filter(|session| !session.is_empty()),
+            directory: Some(self.directory.as_os_str().as_bytes()),
+            project: project.map(|project| project.as_os_str().as_bytes()),
+            home: home.as_deref(),
+        };
+        Judged::of(gate, gate.leaves_of_call(&self.words, &value), &facts)
+    }
+}
+
+/// How many commands were replayed.
+#[derive(Debug, Default)]
+struct Counts {
+    commands: u64,
+    /// Those whose verdict differs, by what the later rules do with them.
+    asks: u64,
+    denies: u64,
+    allows: u64,
+    /// Those of which the journal lacks a part.
+    cut: u64,
+    sandboxed: u64,
+    unlisted: u64,
+}
+
+/// All commands of the past, by earlier and later rules.
+struct Replay {
+    before: Gate,
+    after: Gate,
+    /// The project of each directory.
+    projects: HashMap<PathBuf, Option<PathBuf>>,
+    counts: Counts,
+    found: Vec<ReplayedForm>,
+}
+
+/// A command on which the rules differ, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct ReplayedForm {
+    run: String,
+    #[serde(skip)]
+    seq: u64,
+    time: String,
+    agent: String,
+    dir: String,
+    /// The program that the verdict is about.
+    leaf: String,
+    before: &'static str,
+    #[serde(rename = "do")]
+    after: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    why: String,
+}
+
+impl Replay {
+    fn add(&mut self, run: RunBeginning, prefix: &str) {
+        if run.start.sandbox.is_some() {
+            self.counts.sandboxed += 1;
+            return;
+        }
+        let past = PastCall::of(run);
+        self.counts.commands += 1;
+        self.counts.cut += u64::from(past.run.start.is_cut());
+        if !self.projects.contains_key(&past.directory) {
+            let project = project_of(&past.directory).map(Path::to_owned);
+            self.projects.insert(past.directory.clone(), project);
+        }
+        let project = self.projects[&past.directory].as_deref();
+        let (before, after) = (past.judged(&self.before, project), past.judged(&self.after, project));
+        let actions = (before.action(), after.action());
+        if actions.0 == actions.1 {
+            return;
+        }
+        match actions.1 {
+            Action::Ask => self.counts.asks += 1,
+            Action::Deny => self.counts.denies += 1,
+            Action::Allow => self.counts.allows += 1,
+        }
+        if self.found.len() == LISTED_MAX {
+            self.counts.unlisted += 1;
+            return;
+        }
+        // Where the later rules allow all of it, what the earlier ones stopped tells more.
+        let telling = if actions.1 == Action::Allow { &before } else { &after };
+        let at = Gate::strictest(&telling.verdicts);
+        let start = &past.run.start;
+        self.found.push(ReplayedForm {
+            run: format!("{prefix}{}", start.seq),
+            seq: start.seq,
+            time: start.time.clone(),
+            agent: agent_name(&start.whoami, start.session_number, &start.role),
+            dir: start.dir.clone(),
+            leaf: at.map(|at| command(&telling.leaves[at])).unwrap_or_default(),
+            before: actions.0.word(),
+            after: actions.1.word(),
+            rule: at.and_then(|at| telling.verdicts[at].cause.rule()).map(ToString::to_string),
+            why: telling.why(),
+        });
+    }
+
+    fn write(&self, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
+        if !self.found.is_empty() {
+            out.write_all(self.table(sheet).as_bytes())?;
+        }
+        let counts = &self.counts;
+        let differ = counts.denies + counts.asks + counts.allows;
+        let parts = [(counts.denies, Action::Deny), (counts.asks, Action::Ask), (counts.allows, Action::Allow)];
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, action)| format!("{count} {}", action.word())).collect();
+        let all = counted(counts.commands, "command", "commands");
+        match differ {
+            0 => writeln!(out, "of {all}, none is judged in another way")?,
+            1 => writeln!(out, "of {all}, 1 is judged in another way: {}", parts.join(", "))?,
+            _ => writeln!(out, "of {all}, {differ} are judged in another way: {}", parts.join(", "))?,
+        }
+        if counts.cut > 0 {
+            writeln!(
+                out,
+                "only the beginning is kept, and was judged, of {}",
+                counted(counts.cut, "command", "commands")
+            )?;
+        }
+        if counts.sandboxed > 0 {
+            let sandboxed = counted(counts.sandboxed, "command", "commands");
+            writeln!(out, "left out, because no rule reaches into a sandbox: {sandboxed}")?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, sheet: &Sheet) -> String {
+        let look = &sheet.look;
+        let moment = |run: &ReplayedForm| {
+            let local = milliseconds(&run.time).and_then(|at| sheet.clock.local(at));
+            local.map(|local| format!("{} {}", when::day_shown(local), when::time_shown(local))).unwrap_or_default()
+        };
+        let column = |name, rank, cell: &dyn Fn(&ReplayedForm) -> String| Column {
+            name,
+            is_number: false,
+            rank,
+            cells: self.found.iter().map(cell).collect(),
+        };
+        let rule = |run: &ReplayedForm| run.rule.as_deref().map_or_else(|| look.dash().to_owned(), escaped);
+        let mut columns = vec![
+            column("RUN", 0, &|run| format!("#{}", run.run)),
+            column("TIME", 3, &moment),
+            column("AGENT", 2, &|run| escaped(&run.agent)),
+            column("BEFORE", 0, &|run| run.before.to_owned()),
+            column("AFTER", 0, &|run| run.after.to_owned()),
+            column("RULE", 1, &|run| look.cut(&rule(run), RULE_COLUMNS)),
+        ];
+        let room = columns::fit(&mut columns, look);
+        let mut text = columns::head(&columns, "COMMAND", look);
+        for (at, run) in self.found.iter().enumerate() {
+            let cells: Vec<String> = columns.iter().map(|column| column.padded(&column.cells[at])).collect();
+            text += &cells.join("  ");
+            text += "  ";
+            text += look.cut(&escaped(&run.leaf), room).trim_end();
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn escaped(text: &str) -> String {
+    escape_line(text, WORD_COLUMNS)
+}
