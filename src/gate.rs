@@ -152,6 +152,12 @@ impl Gate {
         self.with_wrapped(script::leaves(text, environment).leaves, environment)
     }
 
+    /// Returns true if both gates find the same leaves.
+    #[must_use]
+    pub fn reads_like(&self, other: &Self) -> bool {
+        self.wrappers == other.wrappers
+    }
+
     /// The leaves of a call as the host gets it. If it gives a shell a text, those of the text.
     #[must_use]
     pub fn leaves_of_call(&self, call: &[Vec<u8>], environment: VariableLookup<'_>) -> Vec<Leaf> {

@@ -25,16 +25,22 @@ impl Column {
         cells.max(self.name.len())
     }
 
-    /// A cell in the column's width: numbers to the right.
-    pub(super) fn padded(&self, cell: &str) -> String {
-        let space = " ".repeat(self.width().saturating_sub(columns_of(cell)));
-        if self.is_number { space + cell } else { cell.to_owned() + &space }
+    /// Gives every cell the column's width: numbers to the right.
+    fn pad(&mut self) {
+        let width = self.width();
+        self.cells.iter_mut().for_each(|cell| *cell = padded(cell, width, self.is_number));
     }
 }
 
-/// Leaves columns out until the last one has enough room; returns its width.
+fn padded(cell: &str, width: usize, is_number: bool) -> String {
+    let space = " ".repeat(width.saturating_sub(columns_of(cell)));
+    if is_number { space + cell } else { cell.to_owned() + &space }
+}
+
+/// Leaves columns out until the last one has enough room, and pads the cells of the others; returns the width of the last.
 pub(super) fn fit(columns: &mut Vec<Column>, look: &Look) -> usize {
     let used = leave_out(columns, look.columns.saturating_sub(LAST_COLUMNS_MIN));
+    columns.iter_mut().for_each(Column::pad);
     look.columns.saturating_sub(used).max(1)
 }
 
@@ -54,14 +60,16 @@ fn leave_out(columns: &mut Vec<Column>, most: usize) -> usize {
 pub(super) fn whole_table(mut columns: Vec<Column>, look: &Look) -> (String, Vec<String>) {
     // After the last column there is no gap.
     leave_out(&mut columns, look.columns + GAP.len());
+    columns.iter_mut().for_each(Column::pad);
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
-    let row = |at: usize| columns.iter().filter_map(|column| Some(column.padded(column.cells.get(at)?))).collect();
-    let joined = |cells: Vec<String>| look.cut(cells.join(GAP).trim_end(), look.columns);
+    let row = |at: usize| columns.iter().filter_map(|column| Some(column.cells.get(at)?.as_str())).collect();
+    let joined = |cells: Vec<&str>| look.cut(cells.join(GAP).trim_end(), look.columns);
     (head(&columns, "", look), (0..rows).map(row).map(joined).collect())
 }
 
 /// The line of names above a table. `last` is the name of the last column.
 pub(super) fn head(columns: &[Column], last: &str, look: &Look) -> String {
-    let names: Vec<String> = columns.iter().map(|column| column.padded(column.name)).collect();
+    let names: Vec<String> =
+        columns.iter().map(|column| padded(column.name, column.width(), column.is_number)).collect();
     look.dim(look.cut((names.join(GAP) + GAP + last).trim_end(), look.columns).trim_end()) + "\n"
 }

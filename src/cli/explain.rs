@@ -160,7 +160,7 @@ impl Explained {
         let mut text = columns::head(&columns, "COMMAND", look);
         for (at, leaf) in self.leaves.iter().enumerate() {
             for column in &columns {
-                text += &column.padded(&column.cells[at]);
+                text += &column.cells[at];
                 text += "  ";
             }
             text += look.cut(&some(command(leaf)), room).trim_end();

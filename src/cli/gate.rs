@@ -322,7 +322,7 @@ fn table(leaves: &[Leaf], verdicts: &[Verdict<'_>], look: &Look) -> String {
     let mut text = columns::head(&columns, "COMMAND", look);
     for (at, leaf) in leaves.iter().enumerate() {
         for column in &columns {
-            text += &column.padded(&column.cells[at]);
+            text += &column.cells[at];
             text += "  ";
         }
         text += look.cut(&some(command(leaf)), room).trim_end();

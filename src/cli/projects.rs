@@ -232,7 +232,7 @@ fn draw(projects: &[ProjectLine], look: &Look) -> String {
     let mut text = columns::head(&columns, "DIRECTORY", look);
     for (at, line) in projects.iter().enumerate() {
         for column in &columns {
-            text += &column.padded(&column.cells[at]);
+            text += &column.cells[at];
             text += "  ";
         }
         text += &look.cut(&line.dir, room);

@@ -165,9 +165,9 @@ fn draw(lines: &[ServiceLine], look: &Look) -> String {
     let mut text = columns::head(&columns, "COMMAND", look);
     for (at, line) in lines.iter().enumerate() {
         for column in &columns {
-            let cell = column.padded(&column.cells[at]);
+            let cell = &column.cells[at];
             let colour = if line.exit.is_some_and(|exit| exit != 0) { "31" } else { "0" };
-            text += &if column.name == "STATE" { look.coloured(colour, &cell) } else { cell };
+            text += &if column.name == "STATE" { look.coloured(colour, cell) } else { cell.clone() };
             text += "  ";
         }
         text += &look.command(&line.command, room);

@@ -26,15 +26,17 @@ pub fn for_each_start(session: &SessionHistory, query: &Query, mut each: impl Fn
             continue;
         }
         let mut environments = HashMap::new();
-        for record in JournalReader::new(file) {
+        let reader = JournalReader::new(file);
+        // The tool before this one wrote ends alone.
+        let is_prior = session.open.is_none();
+        for record in if is_prior { reader } else { reader.without_ends() } {
             let start = match record? {
                 Record::Environment(record) => {
                     environments.insert(record.id, record.environment);
                     continue;
                 }
                 Record::Start(start) => *start,
-                // The tool before this one wrote no starts.
-                Record::End(end) if session.open.is_none() => end.start,
+                Record::End(end) => end.start,
                 _ => continue,
             };
             let is_wanted =

@@ -50,6 +50,7 @@ pub struct JournalReader<R = BufReader<File>> {
     unknown: u64,
     /// How many lines so far the tool before this one wrote.
     prior: u64,
+    passes_ends_over: bool,
 }
 
 impl JournalReader {
@@ -63,7 +64,14 @@ impl JournalReader {
 impl<R: BufRead> JournalReader<R> {
     #[must_use]
     pub fn over(source: R) -> JournalReader<R> {
-        JournalReader { source, line: Vec::new(), library: Library::default(), unparsable: 0, unknown: 0, prior: 0 }
+        let (line, library) = (Vec::new(), Library::default());
+        JournalReader { source, line, library, unparsable: 0, unknown: 0, prior: 0, passes_ends_over: false }
+    }
+
+    /// The same without the records of ends, which hold the output and take the most time.
+    #[must_use]
+    pub fn without_ends(self) -> Self {
+        Self { passes_ends_over: true, ..self }
     }
 
     pub fn source(&mut self) -> &mut R {
@@ -190,6 +198,7 @@ impl<R> JournalReader<R> {
                 self.library.complete(&mut start);
                 Record::Start(start)
             }
+            "end" if self.passes_ends_over => return Ok(Parsed::Aside),
             "end" => {
                 let mut end = Box::new(EndRecord::parse(line)?);
                 self.library.complete(&mut end.start);

@@ -44,7 +44,8 @@ pub(super) fn explain(call: &GateCall, word: &OsStr) -> Result<u8, Notice> {
     if past.run.start.is_cut() {
         told::tell("the journal keeps only the beginning of this command: the rest is not judged");
     }
-    past.judged(&gate, project_of(&past.directory)).print(call.is_json)
+    let [judged] = past.judged([&gate], project_of(&past.directory));
+    judged.print(call.is_json)
 }
 
 pub(super) fn replay(call: &GateCall) -> Result<u8, Notice> {
@@ -94,7 +95,8 @@ impl PastCall {
         Self { words: run.start.arguments(), directory, run }
     }
 
-    fn judged<'g>(&self, gate: &'g Gate, project: Option<&Path>) -> Judged<'g> {
+    /// What each of these gates says of it.
+    fn judged<'g, const GATES: usize>(&self, gates: [&'g Gate; GATES], project: Option<&Path>) -> [Judged<'g>; GATES] {
         let kept = |name: &[u8]| {
             let kept = &self.run.environment.as_ref()?.set;
             Some(kept.get(std::str::from_utf8(name).ok()?)?.clone().into_bytes())
@@ -115,7 +117,12 @@ impl PastCall {
             project: project.map(|project| project.as_os_str().as_bytes()),
             home: home.as_deref(),
         };
-        Judged::of(gate, gate.leaves_of_call(&self.words, &value), &facts)
+        let leaves = |gate: &Gate| gate.leaves_of_call(&self.words, &value);
+        let first = leaves(gates[0]);
+        gates.map(|gate| {
+            let leaves = if gate.reads_like(gates[0]) { first.clone() } else { leaves(gate) };
+            Judged::of(gate, leaves, &facts)
+        })
     }
 }
 
@@ -176,7 +183,7 @@ impl Replay {
             self.projects.insert(past.directory.clone(), project);
         }
         let project = self.projects[&past.directory].as_deref();
-        let (before, after) = (past.judged(&self.before, project), past.judged(&self.after, project));
+        let [before, after] = past.judged([&self.before, &self.after], project);
         let actions = (before.action(), after.action());
         if actions.0 == actions.1 {
             return;
@@ -261,7 +268,7 @@ impl Replay {
         let room = columns::fit(&mut columns, look);
         let mut text = columns::head(&columns, "COMMAND", look);
         for (at, run) in self.found.iter().enumerate() {
-            let cells: Vec<String> = columns.iter().map(|column| column.padded(&column.cells[at])).collect();
+            let cells: Vec<&str> = columns.iter().map(|column| column.cells[at].as_str()).collect();
             text += &cells.join("  ");
             text += "  ";
             text += look.cut(&escaped(&run.leaf), room).trim_end();

@@ -27,8 +27,8 @@ pub(super) fn draw(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
     let mut text = columns::head(&columns, "COMMAND", look);
     for (at, run) in runs.iter().enumerate() {
         for column in &columns {
-            let cell = column.padded(&column.cells[at]);
-            text += &if column.name == "STATE" { look.coloured(colour(run.listed.state), &cell) } else { cell };
+            let cell = &column.cells[at];
+            text += &if column.name == "STATE" { look.coloured(colour(run.listed.state), cell) } else { cell.clone() };
             text += "  ";
         }
         text += &command(run, room, look);
