@@ -30,7 +30,8 @@ pub mod unseen_notes;
 
 use rexec_sh::protocol::notice::Notice;
 
-use crate::core::entry::{StartError, Stream};
+use crate::core::end::StartError;
+use crate::core::entry::Stream;
 use command::Command;
 pub use jsonl::{AgentRequest, AttachRequest, SendRequest, WatchLook, WatchRequest};
 use rexec_sh::protocol::process::Signal;

@@ -16,7 +16,7 @@ use super::told::tell;
 use super::verb::{Call, Given, Group, Opt, Verb, Words, json};
 use super::when;
 use crate::history::{self, Facts, Query, RunOutcome, SessionHistory};
-use crate::text::banner::{duration, signal_name};
+use crate::text::banner::{duration, end_reason, signal_name};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::name::name_of;
@@ -100,7 +100,7 @@ const DEFAULT: usize = 20;
 /// The most columns of an agent's name, and of a directory's.
 const NAME_COLUMNS: usize = 12;
 /// The most columns of a command's result.
-const RESULT_COLUMNS: usize = 9;
+const RESULT_COLUMNS: usize = 10;
 /// The fewest columns of a command, however narrow the terminal is.
 const COMMAND_COLUMNS_MIN: usize = 8;
 /// The columns that a command should have. With fewer, a cell before it is left out.
@@ -288,7 +288,7 @@ pub(super) fn outcome(run: &Facts, is_alive: bool) -> (String, Tint) {
         RunOutcome::Open => ("no end".to_owned(), Tint::Yellow),
         RunOutcome::Lost => ("lost".to_owned(), Tint::Yellow),
         RunOutcome::Ended => match (&run.error, run.signal.and_then(signal_name)) {
-            (Some(error), _) => (in_words(error).to_owned(), Tint::Red),
+            (Some(error), _) => (in_words(&end_reason(error, run.by.as_deref())).to_owned(), Tint::Red),
             (None, Some(signal)) => (signal.to_owned(), Tint::Red),
             (None, None) if run.exit == 0 => ("ok".to_owned(), Tint::Dim),
             (None, None) => (format!("exit {}", run.exit), Tint::Red),
@@ -301,7 +301,8 @@ fn in_words(error: &str) -> &str {
     match error {
         "not_found" => "not found",
         "spawn_failed" => "not run",
-        other => other,
+        // The column has room for who did it, not for more.
+        other => other.strip_prefix("aborted ").unwrap_or(other),
     }
 }
 

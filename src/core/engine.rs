@@ -10,7 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::entry::{Entry, PortHeld, Reason, StartError, Stream, Streams, TerminalWish, Typed};
+use super::end::{StartError, Stopper};
+use super::entry::{Entry, PortHeld, Stream, Streams, TerminalWish, Typed};
 use super::job::{Job, Order};
 use super::log::{CursorId, Item, Lag};
 use crate::limits;
@@ -209,8 +210,8 @@ impl Engine {
     }
 
     /// Asks the job to end: SIGTERM, and SIGKILL after `grace`. The second call kills it at once.
-    pub fn stop(&mut self, id: JobId, reason: Reason, grace: Duration, now: Instant) {
-        self.order(id, |job| job.stop(reason, grace, now));
+    pub fn stop(&mut self, id: JobId, by: Stopper, grace: Duration, now: Instant) {
+        self.order(id, |job| job.stop(by, grace, now));
     }
 
     /// Interrupts the job for a person; see [`Job::interrupt`].
@@ -219,10 +220,10 @@ impl Engine {
     }
 
     /// Asks every job to end; see [`Engine::stop`].
-    pub fn stop_all(&mut self, reason: Reason, grace: Duration, now: Instant) {
+    pub fn stop_all(&mut self, by: Stopper, grace: Duration, now: Instant) {
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in ids {
-            self.stop(id, reason, grace, now);
+            self.stop(id, by, grace, now);
         }
     }
 

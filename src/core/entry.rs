@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::process::Exit;
+
+use super::end::{End, Stopper};
 
 /// Where output came from. The discriminant numbers it in the journal's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,63 +43,6 @@ impl Streams {
 
     pub fn remove(&mut self, stream: Stream) {
         self.0 &= !(1 << stream as u8);
-    }
-}
-
-/// Why a job is asked to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The caller closed its connection or asked for the end.
-    CallerGone,
-    Asked,
-    Shutdown,
-    /// The time limit of its caller is over.
-    TimedOut,
-}
-
-impl Reason {
-    /// Its name in the journal, in JSON and on pipes.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::CallerGone | Self::Asked | Self::Shutdown => "aborted",
-            Self::TimedOut => "timeout",
-        }
-    }
-}
-
-/// Why a command did not start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StartError {
-    /// The exit code for the caller: 126 or 127 where a shell would exit with it, else 125.
-    pub code: u8,
-    pub problem: String,
-    pub hint: String,
-}
-
-/// How a job ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// The shell ended. `stopped` says why it was asked to, if it was.
-    Ended { exit: Exit, stopped: Option<Reason> },
-    /// It never ran.
-    NotStarted(Box<StartError>),
-    /// It was asked to stop before it ran.
-    NeverRun(Reason),
-    /// Its shim, which ran it in its caller's sandbox, has ceased to report.
-    Unseen,
-    /// Its guard died, or it could not be killed, so its exit is unknown.
-    Lost { stopped: Option<Reason> },
-}
-
-impl Outcome {
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Ended { exit, .. } => exit.code(),
-            Self::NotStarted(why) => why.code,
-            Self::NeverRun(_) | Self::Lost { .. } | Self::Unseen => OWN_FAILURE,
-        }
     }
 }
 
@@ -214,13 +158,13 @@ pub enum Entry {
     /// Another command holds a port that it could not listen on.
     PortHeld(Box<PortHeld>),
     /// It was asked to end, and has its grace to do so.
-    Stopping { reason: Reason },
+    Stopping { by: Stopper },
     /// A filter behind the ended shell is waited for no longer, so what it writes from now on is lost.
     FilterLeft,
     /// The shell was reaped; output may still follow.
     Exited { exit: Exit },
-    /// The last entry. `took` is the time from the job's start to the end of its shell.
-    Closed { outcome: Outcome, took: Duration },
+    /// The last entry.
+    Closed(End),
 }
 
 impl Entry {

@@ -26,7 +26,8 @@ mod stopping;
 
 use std::time::{Duration, Instant};
 
-use super::entry::{Entry, Outcome, Reason, SecretEcho, StartError, Stream, Streams};
+use super::end::{End, How, StartError, Stopper};
+use super::entry::{Entry, SecretEcho, Stream, Streams};
 use super::log::Log;
 use crate::limits;
 use look::LookSchedule;
@@ -64,15 +65,15 @@ enum FilterLook {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     No,
-    Terminating { reason: Reason, kill_at: Instant },
-    Killed { reason: Reason, give_up_at: Instant },
+    Terminating { by: Stopper, kill_at: Instant },
+    Killed { by: Stopper, give_up_at: Instant },
 }
 
 impl Stop {
-    fn reason(self) -> Option<Reason> {
+    fn by(self) -> Option<Stopper> {
         match self {
             Self::No => None,
-            Self::Terminating { reason, .. } | Self::Killed { reason, .. } => Some(reason),
+            Self::Terminating { by, .. } | Self::Killed { by, .. } => Some(by),
         }
     }
 }
@@ -145,15 +146,15 @@ impl Job {
     /// The command could not be started, before or after a guard got it.
     pub fn on_start_failed(&mut self, why: StartError) {
         if self.state != JobState::Closed {
-            self.close(Outcome::NotStarted(Box::new(why)));
+            self.close(How::NotStarted(Box::new(why)), None);
         }
     }
 
     /// The command's guard died before it began, so nothing ran. A job that was asked to stop closes; any other stays
     /// alive for another guard.
     pub fn on_never_began(&mut self) {
-        if let (true, Some(reason)) = (self.is_alive(), self.stop.reason()) {
-            self.close(Outcome::NeverRun(reason));
+        if self.is_alive() && self.stop != Stop::No {
+            self.close(How::NeverRun, self.stop.by());
         }
     }
 
@@ -258,7 +259,7 @@ impl Job {
         match self.state {
             JobState::Running if self.guard => return Some(Order::Signal(signal)),
             JobState::Queued if is_deadly => {
-                self.close(Outcome::Ended { exit: Exit::Signal(signal), stopped: None });
+                self.close(How::Exited(Exit::Signal(signal)), None);
             }
             JobState::Queued => {
                 self.kept.retain(|&kept| kept != signal);
@@ -273,7 +274,7 @@ impl Job {
     #[must_use]
     pub fn tick(&mut self, now: Instant) -> Option<Order> {
         let order = match self.stop {
-            Stop::Terminating { reason, kill_at } if now >= kill_at && self.is_alive() => self.kill(reason, now),
+            Stop::Terminating { by, kill_at } if now >= kill_at && self.is_alive() => self.kill(by, now),
             Stop::Killed { give_up_at, .. } if now >= give_up_at && self.state == JobState::Running => {
                 self.drain(None, now);
                 None
@@ -417,17 +418,18 @@ impl Job {
         if look == FilterLook::AtWork && self.can_look_for_filters() {
             self.log.push(Entry::FilterLeft);
         }
-        let stopped = self.stop.reason().or(self.interrupted.map(|_| Reason::Asked));
-        self.close(match exit {
-            Some(exit) => Outcome::Ended { exit, stopped },
-            None if self.is_reported && stopped.is_none() => Outcome::Unseen,
-            None => Outcome::Lost { stopped },
-        });
+        let by = self.stop.by().or(self.interrupted.map(|_| Stopper::Console));
+        let how = match exit {
+            Some(exit) => How::Exited(exit),
+            None if self.is_reported && by.is_none() => How::Unseen,
+            None => How::Lost,
+        };
+        self.close(how, by);
     }
 
-    fn close(&mut self, outcome: Outcome) {
+    fn close(&mut self, how: How, by: Option<Stopper>) {
         self.state = JobState::Closed;
-        self.log.push(Entry::Closed { outcome, took: self.took });
+        self.log.push(Entry::Closed(End { how, by, took: self.took }));
     }
 }
 

@@ -181,7 +181,7 @@ impl Log {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.entries.back(), Some((_, Entry::Closed { .. })))
+        matches!(self.entries.back(), Some((_, Entry::Closed(_))))
     }
 
     /// The oldest sequence number that a holding cursor still wants.

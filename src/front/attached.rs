@@ -8,7 +8,7 @@ use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::wire::{self, Decoded, FromShim};
 
 use super::{PeerRequest, TerminalEvent};
-use crate::core::entry::{Entry, Outcome};
+use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::text::count;
 
@@ -47,10 +47,10 @@ impl Attached {
                 let note = format!("{} not shown, for lack of time", count::bytes(*bytes));
                 wire::FromHost::Note(remark(note).as_bytes()).encode(out);
             }
-            Item::Entry(Entry::Closed { outcome: Outcome::Ended { exit, .. }, .. }) => {
-                wire::FromHost::Exit(*exit).encode(out)
-            }
-            Item::Entry(Entry::Closed { .. }) => self.fail(&LOST, out),
+            Item::Entry(Entry::Closed(end)) => match end.exit() {
+                Some(exit) => wire::FromHost::Exit(exit).encode(out),
+                None => self.fail(&LOST, out),
+            },
             Item::Entry(_) => {}
         }
     }

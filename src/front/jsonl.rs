@@ -200,13 +200,13 @@ impl Jsonl {
                     taken += self.output(*stream, &bytes[taken..]);
                 }
             }
-            Item::Entry(Entry::Closed { outcome, .. }) => {
+            Item::Entry(Entry::Closed(end)) => {
                 if let Some(mut mask) = self.mask.take() {
                     let mut rest = Vec::new();
                     mask.finish(&mut rest);
                     self.output.push_all(&rest);
                 }
-                self.output.respond(outcome, out);
+                self.output.respond(end, out);
                 self.is_over = true;
             }
             Item::Entry(_) | Item::Missed { .. } => {}
@@ -246,7 +246,8 @@ impl Jsonl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::entry::{Outcome, SecretEcho};
+    use crate::core::end::{End, How};
+    use crate::core::entry::SecretEcho;
     use rexec_sh::protocol::process::Exit;
     use serde_json::Value;
     use std::time::Duration;
@@ -308,8 +309,7 @@ mod tests {
             echo: SecretEcho::No,
         };
         jsonl.accept(&Item::Entry(&entry), &mut out);
-        let end =
-            Entry::Closed { outcome: Outcome::Ended { exit: Exit::Code(1), stopped: None }, took: Duration::ZERO };
+        let end = Entry::Closed(End { how: How::Exited(Exit::Code(1)), by: None, took: Duration::ZERO });
         jsonl.accept(&Item::Entry(&end), &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "{\"exit\":1,\"output\":\"foo\\n\"}\n");
         assert!(jsonl.is_over());
@@ -318,8 +318,7 @@ mod tests {
     #[test]
     fn answers_hold_no_more_together_than_they_may() {
         let budget = Budget::new(1_000, 100);
-        let end =
-            Entry::Closed { outcome: Outcome::Ended { exit: Exit::Code(0), stopped: None }, took: Duration::ZERO };
+        let end = Entry::Closed(End { how: How::Exited(Exit::Code(0)), by: None, took: Duration::ZERO });
         let mut held = Vec::new();
         for (byte, expected, omitted) in
             [(b'x', 1_100, 1_900), (b'y', 100, 2_900), (b'"', 50, 2_950), (b'\n', 50, 2_950), (0xff, 33, 8_901)]

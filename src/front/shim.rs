@@ -5,18 +5,18 @@ mod streams;
 use std::fmt::Display;
 use std::time::Instant;
 
-use rexec_sh::protocol::exit_code::{OWN_FAILURE, TIMED_OUT};
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello, Rest, Short};
 
 use super::command::Command;
 use super::output_filter::{OutputFilter, ReceivedOutput};
 use super::{PeerRequest, TerminalEvent};
-use crate::core::entry::{Entry, FILTER_LEFT, Outcome, Reason, Stream};
+use crate::core::end::{End, How, Stopper};
+use crate::core::entry::{Entry, FILTER_LEFT, Stream};
 use crate::core::log::Item;
 use crate::text::bind_failure::holder_line;
 use crate::text::count;
-use rexec_sh::protocol::process::Exit;
 use streams::CallerStreams;
 
 /// The shim's next frame.
@@ -185,7 +185,7 @@ impl Shim {
                 let held = holder_line(held.port, held.run, &held.whoami, &held.process);
                 wire::FromHost::Note(remark(held).as_bytes()).encode(out);
             }
-            Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
+            Item::Entry(Entry::Closed(end)) => self.close(end, out),
             Item::Entry(
                 Entry::Stopping { .. }
                 | Entry::Exited { .. }
@@ -206,24 +206,18 @@ impl Shim {
         self.streams.push(stream, bytes, now, out)
     }
 
-    fn close(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
+    fn close(&mut self, end: &End, out: &mut Vec<u8>) {
         let withheld = self.streams.finish(out);
         if withheld > 0 {
             let note = count::counted(withheld, "byte, which is", "bytes, which are");
             let note = format_args!("a full-screen program drew {note} not kept");
             wire::FromHost::Note(remark(note).as_bytes()).encode(out);
         }
-        match outcome {
-            Outcome::Ended { stopped: Some(Reason::TimedOut), .. } => {
-                wire::FromHost::Exit(Exit::Code(TIMED_OUT)).encode(out)
-            }
-            Outcome::Ended { exit: Exit::Code(code), .. } => wire::FromHost::Exit(Exit::Code(*code)).encode(out),
-            Outcome::Ended { exit: Exit::Signal(signal), .. } => {
-                wire::FromHost::Exit(Exit::Signal(*signal)).encode(out)
-            }
-            Outcome::NotStarted(why) => encode_notice(&why.as_ref().into(), out),
-            Outcome::NeverRun(reason) => encode_notice(&never_run(*reason), out),
-            Outcome::Lost { .. } | Outcome::Unseen => encode_notice(&LOST, out),
+        match (&end.how, end.exit()) {
+            (_, Some(exit)) => wire::FromHost::Exit(exit).encode(out),
+            (How::NotStarted(why), _) => encode_notice(&why.as_ref().into(), out),
+            (How::NeverRun, _) => encode_notice(&never_run(end.by), out),
+            (How::Exited(_) | How::Lost | How::Unseen, None) => encode_notice(&LOST, out),
         }
     }
 
@@ -250,14 +244,14 @@ const LOST: Notice = Notice::fixed(
     "check what it was to do before you run it again",
 );
 
-fn never_run(reason: Reason) -> Notice {
-    match reason {
-        Reason::Asked => Notice::fixed(
+fn never_run(by: Option<Stopper>) -> Notice {
+    match by {
+        Some(Stopper::Console | Stopper::Kill | Stopper::Client | Stopper::Project) => Notice::fixed(
             OWN_FAILURE,
             "a person stopped the command before it could start; nothing was run",
             "ask that person before you run it again",
         ),
-        Reason::CallerGone | Reason::Shutdown | Reason::TimedOut => Notice::fixed(
+        None | Some(Stopper::Caller | Stopper::Host | Stopper::TimeLimit) => Notice::fixed(
             OWN_FAILURE,
             "the host ended before the command could start; nothing was run",
             "start rexec-host, then run the command again",
@@ -276,7 +270,7 @@ mod tests {
     use super::*;
     use crate::core::entry::SecretEcho;
     use crate::text::sanitize::Mode;
-    use rexec_sh::protocol::process::Signal;
+    use rexec_sh::protocol::process::{Exit, Signal};
     use std::time::Duration;
 
     #[test]
@@ -304,10 +298,8 @@ mod tests {
             echo: SecretEcho::No,
         };
         shim.accept(&Item::Entry(&entry), now, &mut out);
-        let end = Entry::Closed {
-            outcome: Outcome::Ended { exit: Exit::Signal(Signal::TERM), stopped: None },
-            took: Duration::ZERO,
-        };
+        let how = How::Exited(Exit::Signal(Signal::TERM));
+        let end = Entry::Closed(End { how, by: None, took: Duration::ZERO });
         shim.accept(&Item::Entry(&end), now, &mut out);
         let mut expected = Vec::new();
         wire::encode_output(wire::CallerStream::Out, b"red", &mut expected);

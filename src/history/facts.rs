@@ -79,6 +79,8 @@ pub struct Facts {
     pub hidden: u64,
     /// Why it did not end by itself.
     pub error: Option<String>,
+    /// Who ended it, if somebody did.
+    pub by: Option<String>,
     /// Processes that outlived its shell.
     pub left_count: u32,
     /// Secrets that the journal masked.
@@ -139,6 +141,7 @@ impl Facts {
             b"received" => self.received = Some(number_of(value)?),
             b"hidden" => self.hidden = number_of(value)?,
             b"error" => self.error = Some(text_of(value)?),
+            b"by" => self.by = Some(text_of(value)?),
             b"left_count" => self.left_count = number_of(value)?,
             b"secrets" => self.secrets = number_of(value)?,
             b"raw" => self.raw = Some(text_of(value)?),
@@ -162,11 +165,11 @@ impl Facts {
         };
         let StartRecord { seq, time, whoami, dir, command, name, unwrapped, probe, .. } = start;
         let StartRecord { agent, session, session_number, call, role, sandbox, .. } = start;
-        let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, left_count, received, hidden, .. } = end;
+        let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, by, left_count, received, hidden, .. } = end;
         let RecordedOutput { text, raw, secrets, .. } = output.unwrap_or_default();
         #[rustfmt::skip]
         let facts = Facts {
-            seq, time, whoami, dir, command, name, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error,
+            seq, time, whoami, dir, command, name, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error, by,
             left_count, received, hidden, secrets, raw, outcome, agent, session, session_number, call, role, sandbox,
         };
         Some((facts, Some(text)))
@@ -190,7 +193,7 @@ impl Facts {
 }
 
 /// The fields that may be null.
-const OPTIONAL: [&[u8]; 5] = [b"sandbox", b"signal", b"received", b"error", b"raw"];
+const OPTIONAL: [&[u8]; 6] = [b"sandbox", b"signal", b"received", b"error", b"by", b"raw"];
 
 fn truth_of(value: &[u8]) -> Option<bool> {
     match value {
@@ -265,6 +268,7 @@ mod tests {
             received: Some(7),
             hidden: 8,
             error: Some(text("k")),
+            by: Some(text("m")),
             left_count: 9,
             secrets: 10,
             raw: Some(text("l")),

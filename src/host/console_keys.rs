@@ -8,8 +8,9 @@ use super::Host;
 use super::answering::Answerer;
 use super::runs::{KillRequest, NoAnswer};
 use super::screen::KeyboardTick;
+use crate::core::end::Stopper;
 use crate::core::engine::JobId;
-use crate::core::entry::{AnswerPlace, Reason};
+use crate::core::entry::AnswerPlace;
 use crate::core::job::Job;
 use crate::io::poller::Token;
 use crate::limits;
@@ -95,7 +96,7 @@ impl Host {
         } else if self.engine.job(job).is_some_and(Job::is_reported) {
             self.kill_by_key(job);
         } else if is_second {
-            self.engine.stop(job, Reason::Asked, Duration::ZERO, self.turn.now);
+            self.engine.stop(job, Stopper::Console, Duration::ZERO, self.turn.now);
         } else {
             self.engine.interrupt(job, self.turn.now);
             self.screen.tell(format_args!("#{number} is interrupted; ^C again kills it"), self.turn.now);
@@ -160,7 +161,7 @@ impl Host {
     }
 
     fn kill_by_key(&mut self, job: JobId) {
-        let request = KillRequest { peer: None, job, grace: self.options.grace };
+        let request = KillRequest { peer: None, job, by: Stopper::Console, grace: self.options.grace };
         if let Err(notice) = self.end_run(request) {
             self.screen.tell(notice.problem, self.turn.now);
         }

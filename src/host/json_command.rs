@@ -18,7 +18,7 @@ use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::shell_places::places;
 use rexec_sh::protocol::wire::{self, Attributes, Direct, Extras, Stdio};
 
-use crate::core::entry::StartError;
+use crate::core::end::StartError;
 use crate::front::caller::CallerMarks;
 use crate::front::command::Command;
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};

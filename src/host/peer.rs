@@ -305,7 +305,7 @@ impl Peer {
                 && let Some(item) = engine.next(cursor)
                 && Instant::now() < until
             {
-                is_end = matches!(item, Item::Entry(Entry::Closed { .. }));
+                is_end = matches!(item, Item::Entry(Entry::Closed(_)));
                 if self.take(&item, now) {
                     engine.advance(cursor);
                 }

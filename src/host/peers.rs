@@ -16,8 +16,9 @@ use rexec_sh::protocol::wire::{self, TerminalModes};
 use super::peer::{Peer, Progress};
 use super::terminal_relay::RelayEvent;
 use super::turn::{PeerId, Source, Turn};
+use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::{Entry, Reason};
+use crate::core::entry::Entry;
 use crate::core::log::{Item, Lag};
 use crate::front::answer::Answer;
 use crate::front::answer::WrittenBefore;
@@ -205,7 +206,7 @@ impl Peers {
             if let Some(terminal) = peer.terminal.filter(|_| !peer.is_leaving) {
                 terminal.restore();
             }
-            engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, turn.now);
+            engine.stop(job, Stopper::Caller, limits::GRACE_CALLER_GONE, turn.now);
         }
         turn.close_connection(peer.port);
         self.has_left = true;
@@ -220,7 +221,7 @@ impl Peers {
         peer.descriptors.clear();
         // The peer may be slow to take its last bytes. Its command does not run on meanwhile.
         if let Some(job) = peer.job.take() {
-            engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, turn.now);
+            engine.stop(job, Stopper::Caller, limits::GRACE_CALLER_GONE, turn.now);
         }
         self.let_go(id, turn, engine);
     }
@@ -377,5 +378,5 @@ impl Peers {
 }
 
 fn is_last(item: &Item<'_>) -> bool {
-    matches!(item, Item::Entry(Entry::Closed { .. }))
+    matches!(item, Item::Entry(Entry::Closed(_)))
 }

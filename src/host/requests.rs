@@ -15,8 +15,8 @@ use super::peer::{Heard, Peer};
 use super::reports::ExpectedReport;
 use super::turn::PeerId;
 use super::{Host, unseen};
+use crate::core::end::Stopper;
 use crate::core::engine::JobId;
-use crate::core::entry::Reason;
 use crate::core::job::Job;
 use crate::front::PeerRequest;
 use crate::io::poller::Token;
@@ -210,7 +210,7 @@ impl Host {
             }
             PeerRequest::Abort => {
                 if let Some(job) = job {
-                    self.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, self.turn.now);
+                    self.engine.stop(job, Stopper::Caller, limits::GRACE_CALLER_GONE, self.turn.now);
                 }
             }
         }

@@ -35,8 +35,8 @@ use std::time::Instant;
 use super::peers::Peers;
 use super::runs::Runs;
 use super::turn::{PeerId, Turn};
+use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::Reason;
 use crate::front::rpc::answers::RpcAnswer;
 use crate::front::rpc::error::RpcError;
 use crate::front::rpc::params::Encoding;
@@ -172,7 +172,7 @@ impl RpcClients {
                 run.forget(id);
             }
             for &job in &client.foreground {
-                engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, turn.now);
+                engine.stop(job, Stopper::Caller, limits::GRACE_CALLER_GONE, turn.now);
             }
             jobs.extend(client.foreground);
         }

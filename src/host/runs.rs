@@ -50,8 +50,9 @@ use super::prompt_policy::PromptPolicy;
 use super::run::{ActiveRun, GuardLink};
 use super::screen::Screen;
 use super::turn::{PeerId, Turn};
+use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::{Reason, Stream};
+use crate::core::entry::Stream;
 use crate::core::job::{Job, Order};
 use crate::guard::orphans::Kin;
 use crate::guard::spawn;
@@ -188,7 +189,7 @@ impl Runs {
         while let Some(&(at, job)) = self.timeouts.first().filter(|(at, _)| *at <= now) {
             self.timeouts.remove(&(at, job));
             if engine.job(job).is_some_and(|known| !known.is_closed() && !known.is_stopping()) {
-                engine.stop(job, Reason::TimedOut, limits::GRACE_CALLER_GONE, now);
+                engine.stop(job, Stopper::TimeLimit, limits::GRACE_CALLER_GONE, now);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::door::Arrival;
 use super::screen::Question;
 use super::{Closing, Host};
-use crate::core::entry::Reason;
+use crate::core::end::Stopper;
 use crate::io::poller::Token;
 use crate::limits;
 use crate::sink::console::View;
@@ -44,7 +44,7 @@ impl Host {
             let rest = if is_busy { ": every command is stopped; once more kills them at once" } else { "" };
             self.screen.say(format_args!("… ending{rest}"));
         }
-        self.engine.stop_all(Reason::Shutdown, grace, self.turn.now);
+        self.engine.stop_all(Stopper::Host, grace, self.turn.now);
         self.runs.hurry_endings(if is_first { grace } else { Duration::ZERO }, self.turn.now);
         if is_first {
             self.admit_the_last();

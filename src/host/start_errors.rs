@@ -4,7 +4,7 @@ use std::io;
 
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
 
-use crate::core::entry::StartError;
+use crate::core::end::StartError;
 use crate::guard::control::StartStage;
 use crate::sys::pty;
 use crate::text::escape::escape_line;

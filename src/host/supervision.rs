@@ -9,6 +9,7 @@ use rexec_sh::protocol::process::{Pid, Signal};
 use super::Host;
 use super::runs::KillRequest;
 use super::turn::PeerId;
+use crate::core::end::Stopper;
 use crate::core::engine::JobId;
 use crate::front::answer::{Answer, HostStatus, Listed, RunState};
 use crate::front::jsonl::transcript::Transcript;
@@ -110,7 +111,7 @@ impl Host {
     /// Ends a command, or what it left running. The answer comes when it is over.
     fn kill(&mut self, id: PeerId, seq: u64, at_once: bool) {
         let grace = if at_once { std::time::Duration::ZERO } else { self.options.grace };
-        let request = KillRequest { peer: Some(id), job: JobId(seq), grace };
+        let request = KillRequest { peer: Some(id), job: JobId(seq), by: Stopper::Kill, grace };
         match self.end_run(request) {
             Ok(()) => self.peers.end_greeting(id),
             Err(notice) => self.fail(id, &notice),

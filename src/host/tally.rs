@@ -60,8 +60,8 @@ impl Tally {
     /// Counts a command if it has ended. Returns true if it has.
     pub(super) fn count(&mut self, job: JobId, engine: &Engine, known: &Description, now: Instant) -> bool {
         let newest = engine.job(job).and_then(|known| known.log.newest());
-        let Some(Entry::Closed { outcome, .. }) = newest else { return false };
-        let exit = outcome.exit_code();
+        let Some(Entry::Closed(end)) = newest else { return false };
+        let exit = end.code();
         self.failed += u64::from(exit != 0);
         self.failed_today += u64::from(exit != 0);
         let (whoami, command) = (known.whoami.clone(), known.command.clone());

@@ -296,12 +296,12 @@ impl Feed {
                 }
                 held.end.bytes += bytes.len() as u64;
             }
-            Item::Entry(Entry::Closed { outcome, took }) => {
+            Item::Entry(Entry::Closed(end)) => {
                 if held.start.is_empty() {
                     self.given_up += 1;
                     self.runs.remove(&job);
                 } else {
-                    held.finish(outcome, u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+                    held.finish(end);
                     self.held += held.ended.len();
                     let ended = held.ended.clone();
                     self.has_record |= self.send(out, now, |out| out.extend_from_slice(&ended));

@@ -8,3 +8,4 @@ mod loads;
 mod orders;
 mod reuse;
 mod shutdown;
+mod stoppers;

@@ -15,8 +15,9 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 use super::script::{Scene, Show};
 use crate::cli::output::drawn;
 use crate::cli::when::Clock;
+use crate::core::end::{StartError, Stopper};
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::{Reason, StartError, Stream, Streams};
+use crate::core::entry::{Stream, Streams};
 use crate::core::log::Lag;
 use crate::history::{self, milliseconds};
 use crate::host::{Color, new_console};
@@ -274,8 +275,11 @@ impl Player {
                 return self.engine.on_start_failed(job, StartError { code: end.exit, problem, hint: String::new() });
             }
             Some("lost") => return self.engine.on_guard_gone(job, now),
-            Some("timeout") => self.engine.stop(job, Reason::TimedOut, limits::GRACE, now),
-            Some("aborted") => self.engine.stop(job, Reason::Asked, limits::GRACE, now),
+            Some("timeout") => self.engine.stop(job, Stopper::TimeLimit, limits::GRACE, now),
+            Some("aborted") => {
+                let by = end.by.as_deref().and_then(Stopper::of_word);
+                self.engine.stop(job, by.unwrap_or(Stopper::Console), limits::GRACE, now);
+            }
             _ => {}
         }
         let exit = end.signal.map_or(Exit::Code(end.exit), |signal| Exit::Signal(Signal::new(signal)));

@@ -1,7 +1,8 @@
 //! The queue, the bounds over all jobs, and when a job is forgotten.
 
 use super::*;
-use crate::core::entry::{Entry, Outcome};
+use crate::core::end::{How, Stopper};
+use crate::core::entry::Entry;
 
 fn started(engine: &mut Engine) -> JobId {
     let id = engine.submit().unwrap();
@@ -28,8 +29,8 @@ fn a_job_is_forgotten_when_it_is_closed_and_read() {
     let mut entries = 0;
     while let Some(item) = engine.next(cursor) {
         entries += 1;
-        if let Item::Entry(Entry::Closed { outcome, .. }) = item {
-            assert_eq!(*outcome, Outcome::Ended { exit: Exit::Code(0), stopped: None });
+        if let Item::Entry(Entry::Closed(end)) = item {
+            assert_eq!((&end.how, end.by), (&How::Exited(Exit::Code(0)), None));
         }
         engine.advance(cursor);
     }
@@ -51,7 +52,7 @@ fn beyond_the_bound_jobs_queue_and_start_in_order() {
     engine.retry(waiting[0]);
     engine.start_queued();
     assert_eq!(engine.next_effect(), Some(Effect::Start(waiting[0])), "it keeps its place");
-    engine.stop(waiting[0], Reason::CallerGone, limits::GRACE, now);
+    engine.stop(waiting[0], Stopper::Caller, limits::GRACE, now);
     assert_eq!(engine.next_effect(), Some(Effect::Start(waiting[1])), "a stop makes room");
 }
 
@@ -61,12 +62,12 @@ fn a_job_that_is_stopped_before_its_start_is_not_started() {
         let mut engine = Engine::default();
         let id = engine.submit().unwrap();
         let cursor = has_reader.then(|| engine.attach(id, Lag::Hold).unwrap());
-        engine.stop(id, Reason::CallerGone, limits::GRACE, Instant::now());
+        engine.stop(id, Stopper::Caller, limits::GRACE, Instant::now());
         assert_eq!(engine.next_effect(), None);
         assert_eq!((engine.is_idle(), engine.job(id).is_some()), (true, has_reader));
         if let Some(cursor) = cursor {
-            let Some(Item::Entry(Entry::Closed { outcome, .. })) = engine.next(cursor) else { panic!("not closed") };
-            assert_eq!(*outcome, Outcome::NeverRun(Reason::CallerGone));
+            let Some(Item::Entry(Entry::Closed(end))) = engine.next(cursor) else { panic!("not closed") };
+            assert_eq!((&end.how, end.by), (&How::NeverRun, Some(Stopper::Caller)));
         }
     }
 }
@@ -88,7 +89,7 @@ fn beyond_the_bound_no_job_is_taken_in() {
     let mut engine = Engine::default();
     assert!((0..limits::JOBS_MAX).all(|_| engine.submit().is_some()));
     assert_eq!(engine.submit(), None);
-    engine.stop(JobId(limits::RUNNING_MAX as u64 + 1), Reason::CallerGone, limits::GRACE, Instant::now());
+    engine.stop(JobId(limits::RUNNING_MAX as u64 + 1), Stopper::Caller, limits::GRACE, Instant::now());
     assert!(engine.submit().is_some(), "one that goes makes room");
 }
 
@@ -143,7 +144,7 @@ fn a_job_that_is_stopped_while_it_waits_leaves_the_queue() {
         assert_eq!(engine.next_effect(), Some(Effect::Start(id)));
         engine.retry(id);
         assert!(!engine.is_idle());
-        engine.stop(id, Reason::Shutdown, Duration::ZERO, now);
+        engine.stop(id, Stopper::Host, Duration::ZERO, now);
         assert!(engine.is_idle(), "nothing keeps a host that ends");
     }
 }

@@ -5,27 +5,28 @@
 use std::time::{Duration, Instant};
 
 use super::{Job, JobState, Order, Stop};
-use crate::core::entry::{Entry, Outcome, Reason};
+use crate::core::end::{How, Stopper};
+use crate::core::entry::Entry;
 use crate::limits;
 
 impl Job {
     /// Asks the job to end: SIGTERM, and SIGKILL after `grace`. Without a grace, or asked again, it is killed at once.
     #[must_use]
-    pub fn stop(&mut self, reason: Reason, grace: Duration, now: Instant) -> Option<Order> {
+    pub fn stop(&mut self, by: Stopper, grace: Duration, now: Instant) -> Option<Order> {
         match (&self.state, self.stop) {
             (JobState::Closed, _) | (_, Stop::Killed { .. }) => None,
             (JobState::Queued, _) => {
-                self.close(Outcome::NeverRun(reason));
+                self.close(How::NeverRun, Some(by));
                 None
             }
-            (_, Stop::Terminating { reason, .. }) => self.kill(reason, now),
+            (_, Stop::Terminating { by, .. }) => self.kill(by, now),
             (_, Stop::No) => {
-                self.log.push(Entry::Stopping { reason });
+                self.log.push(Entry::Stopping { by });
                 self.prompts.on_asker_gone();
                 let order = if grace.is_zero() {
-                    self.kill(reason, now)
+                    self.kill(by, now)
                 } else {
-                    self.stop = Stop::Terminating { reason, kill_at: now + grace };
+                    self.stop = Stop::Terminating { by, kill_at: now + grace };
                     self.guard.then_some(Order::Terminate)
                 };
                 self.settle(None);
@@ -43,8 +44,8 @@ impl Job {
         }
     }
 
-    pub(super) fn kill(&mut self, reason: Reason, now: Instant) -> Option<Order> {
-        self.stop = Stop::Killed { reason, give_up_at: now + limits::KILL_TIMEOUT };
+    pub(super) fn kill(&mut self, by: Stopper, now: Instant) -> Option<Order> {
+        self.stop = Stop::Killed { by, give_up_at: now + limits::KILL_TIMEOUT };
         self.guard.then_some(Order::Kill)
     }
 }

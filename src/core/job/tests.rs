@@ -79,7 +79,7 @@ impl Scenario {
                 self.job.on_guard_gone(self.now);
                 None
             }
-            Fact::Stop => self.job.stop(Reason::Asked, Duration::from_millis(200), self.now),
+            Fact::Stop => self.job.stop(Stopper::Console, Duration::from_millis(200), self.now),
             Fact::Time => {
                 self.now += Duration::from_millis(300);
                 let order = self.job.tick(self.now);
@@ -99,7 +99,7 @@ impl Scenario {
         let id = self.job.log.attach(Lag::Skip);
         let (mut closes, mut last) = (0, false);
         while let Some(item) = self.job.log.next(id) {
-            last = matches!(item, Item::Entry(Entry::Closed { .. }));
+            last = matches!(item, Item::Entry(Entry::Closed(_)));
             closes += usize::from(last);
             self.job.log.advance(id);
         }
@@ -263,15 +263,15 @@ fn the_drain_does_not_run_while_the_log_is_full() {
 #[test]
 fn a_stop_kills_after_the_grace_and_at_once_without_one_or_the_second_time() {
     let mut run = Scenario::new();
-    assert_eq!(run.job.stop(Reason::Asked, Duration::ZERO, run.now), Some(Order::Kill));
+    assert_eq!(run.job.stop(Stopper::Console, Duration::ZERO, run.now), Some(Order::Kill));
     let mut run = Scenario::new();
-    assert_eq!(run.job.stop(Reason::Asked, limits::GRACE, run.now), Some(Order::Terminate));
+    assert_eq!(run.job.stop(Stopper::Console, limits::GRACE, run.now), Some(Order::Terminate));
     assert!(run.job.deadline().is_some_and(|at| at <= run.now + limits::GRACE));
     assert_eq!(run.job.tick(run.now + limits::GRACE), Some(Order::Kill));
     let mut run = Scenario::new();
-    assert_eq!(run.job.stop(Reason::Asked, limits::GRACE, run.now), Some(Order::Terminate));
-    assert_eq!(run.job.stop(Reason::Shutdown, limits::GRACE, run.now), Some(Order::Kill));
-    assert_eq!(run.job.stop(Reason::Shutdown, limits::GRACE, run.now), None);
+    assert_eq!(run.job.stop(Stopper::Console, limits::GRACE, run.now), Some(Order::Terminate));
+    assert_eq!(run.job.stop(Stopper::Host, limits::GRACE, run.now), Some(Order::Kill));
+    assert_eq!(run.job.stop(Stopper::Host, limits::GRACE, run.now), None);
 }
 
 #[test]
@@ -400,6 +400,6 @@ fn after_a_stop_a_look_comes_soon_and_output_puts_it_off_for_a_while_only() {
 fn a_stop_before_the_start_closes_without_one() {
     let mut job = Job::new();
     job.log.attach(Lag::Hold);
-    assert_eq!(job.stop(Reason::CallerGone, limits::GRACE, Instant::now()), None);
+    assert_eq!(job.stop(Stopper::Caller, limits::GRACE, Instant::now()), None);
     assert!(job.is_closed());
 }

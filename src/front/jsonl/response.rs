@@ -4,12 +4,11 @@
 //! memory; once a byte is left out, so is everything after it, and the left-out bytes are counted.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
-use crate::core::entry::Outcome;
+use crate::core::end::End;
 use crate::front::budget::Share;
 use crate::front::how_ended::HowEnded;
 use crate::front::json_line::put_line;
@@ -99,10 +98,10 @@ impl Gathered {
         self.cut(prefix_within(&self.bytes, self.share.room()));
     }
 
-    pub(super) fn respond(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
+    pub(super) fn respond(&mut self, end: &End, out: &mut Vec<u8>) {
         let start = out.len();
         self.finish();
-        let HowEnded { exit, error, message, .. } = HowEnded::of(outcome, Duration::ZERO);
+        let HowEnded { exit, error, message, .. } = HowEnded::from(end);
         let output = self.text();
         let (message, output_omitted) = (message.as_deref(), self.omitted);
         put_line(&Response { exit, output: &output, error, message, output_omitted }, out);

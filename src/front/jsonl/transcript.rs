@@ -7,13 +7,12 @@
 //! Invariants: it holds back no command; the output that it gathers counts against the bound of all JSON answers, and what
 //! is left out is counted.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use super::response::Gathered;
+use crate::core::end::End;
 use crate::core::engine::{Cursor, Engine};
-use crate::core::entry::{Entry, Outcome};
+use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::front::budget::Budget;
 use crate::front::how_ended::HowEnded;
@@ -42,7 +41,7 @@ struct OpenTranscriptEntry {
     /// Masks secrets in it, if the host does that.
     mask: Option<StreamRedactor>,
     /// Its end, while its line waits for room.
-    end: Option<Outcome>,
+    end: Option<End>,
 }
 
 /// The commands of one client's transcript.
@@ -102,7 +101,7 @@ impl Transcript {
                 return true;
             }
             command.output.finish();
-            command.heading.put(&HowEnded::of(end, Duration::ZERO), &command.output, out);
+            command.heading.put(&HowEnded::from(end), &command.output, out);
             false
         });
         waiting <= limits::TRANSCRIPT_WAITING_MAX
@@ -131,13 +130,13 @@ impl OpenTranscriptEntry {
                         }
                     }
                 }
-                Item::Entry(Entry::Closed { outcome, .. }) => {
+                Item::Entry(Entry::Closed(end)) => {
                     if let Some(mut mask) = self.mask.take() {
                         let mut rest = Vec::new();
                         mask.finish(&mut rest);
                         self.output.push_all(&rest);
                     }
-                    self.end = Some(outcome.clone());
+                    self.end = Some(end.clone());
                 }
                 Item::Entry(_) => {}
             }

@@ -8,7 +8,6 @@ use rexec_sh::protocol::report::RunKey;
 
 use super::shim_identity::Targets;
 use crate::core::engine::JobId;
-use crate::core::entry::Reason;
 use crate::core::job::Job;
 use crate::front::answer::{Answer, Listed, RunState};
 use crate::guard::orphans;
@@ -22,7 +21,7 @@ use crate::sys::namespace;
 impl Host {
     /// Ends a command that a shim reports; asked twice, at once.
     pub(in crate::host) fn kill_reported(&mut self, request: KillRequest) -> Result<(), Notice> {
-        let KillRequest { peer, job, grace } = request;
+        let KillRequest { peer, job, by, grace } = request;
         let now = self.turn.now;
         let (run, _) = self.reports.found(job)?;
         if peer.is_some() {
@@ -30,7 +29,7 @@ impl Host {
         }
         run.waiting.extend(peer);
         run.hurry(now);
-        self.engine.stop(job, Reason::Asked, grace, now);
+        self.engine.stop(job, by, grace, now);
         Ok(())
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::Requester;
 use super::kept_run::PendingInput;
+use crate::core::end::Stopper;
 use crate::core::engine::JobId;
-use crate::core::entry::Reason;
 use crate::core::job::Job;
 use crate::front::TerminalEvent;
 use crate::front::rpc::answers::RpcAnswer;
@@ -83,17 +83,18 @@ impl Host {
             let running = known.is_queued() || known.is_running();
             let is_its_own = self.rpc.meet(to.peer).foreground.contains(&job);
             let is_reported = self.engine.job(job).is_some_and(Job::is_reported);
+            let by = if is_its_own { Stopper::Caller } else { Stopper::Client };
             if is_its_own && !is_reported {
-                self.engine.stop(job, Reason::CallerGone, grace, self.turn.now);
+                self.engine.stop(job, by, grace, self.turn.now);
                 return Ok(RpcAnswer::Cancelled { running });
             }
-            let ended = self.end_run(KillRequest { peer: None, job, grace });
+            let ended = self.end_run(KillRequest { peer: None, job, by, grace });
             return ended.map(|()| RpcAnswer::Cancelled { running }).map_err(|notice| RpcError::from(&notice));
         }
         self.kept(job)?;
         if self.runs.get(job).is_some() {
             // Processes that it left running end, too.
-            let _ = self.end_run(KillRequest { peer: None, job, grace });
+            let _ = self.end_run(KillRequest { peer: None, job, by: Stopper::Client, grace });
         }
         Ok(RpcAnswer::Cancelled { running: false })
     }

@@ -10,8 +10,9 @@ use super::pending_reply::{Awaiting, PendingReply};
 use super::port_looks::PortLooks;
 use super::watcher::{RunSoFar, Watcher, is_full};
 use super::{Requester, RpcClients};
+use crate::core::end::{End, How, Stopper};
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, Reason};
+use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::front::how_ended::HowEnded;
 use crate::front::rpc::answers::HeldPort;
@@ -40,7 +41,7 @@ pub(super) struct KeptRun {
     pub(super) output: KeptOutput,
     pub(super) accepted: Instant,
     cursor: Option<Cursor>,
-    stopping: Option<Reason>,
+    stopping: Option<Stopper>,
     /// Its end, once its shell has ended, and the last chunk that was there then.
     end: Option<(HowEnded, u64)>,
     /// Its shell has ended. The rest of its streams is still to come.
@@ -245,15 +246,16 @@ impl KeptRun {
                     self.prompts.push((self.output.ring().last_seq(), line));
                 }
             }
-            Entry::Stopping { reason } => self.stopping = Some(*reason),
+            Entry::Stopping { by } => self.stopping = Some(*by),
             Entry::Exited { exit } => {
                 let took = now.saturating_duration_since(self.accepted);
-                self.exited = Some(HowEnded::exited(*exit, self.stopping, took));
+                let end = End { how: How::Exited(*exit), by: self.stopping, took };
+                self.exited = Some(HowEnded::from(&end));
             }
-            Entry::Closed { outcome, took } => {
+            Entry::Closed(end) => {
                 self.output.finish();
                 let last = self.end.as_ref().map_or(self.output.ring().last_seq(), |(_, last)| *last);
-                self.end = Some((HowEnded::of(outcome, *took), last));
+                self.end = Some((HowEnded::from(end), last));
                 self.is_closed = true;
             }
             Entry::PortHeld(held) => self.held = Some(HeldPort::of(held)),

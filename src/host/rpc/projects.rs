@@ -1,7 +1,7 @@
 //! Project sessions for programs: defines, lists, pauses and ends them.
 
+use crate::core::end::Stopper;
 use crate::core::engine::JobId;
-use crate::core::entry::Reason;
 use crate::front::projects::{ProjectDefinition, ProjectId};
 use crate::front::rpc::answers::RpcAnswer;
 use crate::front::rpc::error::{BAD_PARAMS, RpcError};
@@ -52,10 +52,10 @@ impl Host {
         for &job in &running {
             // A paused command gets its signals when it goes on.
             self.runs.resume(job, self.turn.now);
-            self.engine.stop(job, Reason::Asked, self.options.grace, self.turn.now);
+            self.engine.stop(job, Stopper::Project, self.options.grace, self.turn.now);
         }
         for &job in &left {
-            let _ = self.end_run(KillRequest { peer: None, job, grace: self.options.grace });
+            let _ = self.end_run(KillRequest { peer: None, job, by: Stopper::Project, grace: self.options.grace });
         }
         self.projects.known.remove(id);
         self.keep_projects();

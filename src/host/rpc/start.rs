@@ -4,8 +4,8 @@ use super::Requester;
 use super::kept_run::KeptRun;
 use super::pending_reply::{Awaiting, PendingReply, Restart};
 use super::watcher::{ToldEvents, Watcher};
+use crate::core::end::{StartError, Stopper};
 use crate::core::engine::JobId;
-use crate::core::entry::{Reason, StartError};
 use crate::core::log::Lag;
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::output_filter::OutputFilter;
@@ -46,7 +46,7 @@ impl Host {
                 let hint = "end it first, with exec.cancel, or start with \"restart\":true";
                 return Err(RpcError::new(NAME_TAKEN, sentence).hint(hint).of_run(job.0));
             }
-            self.engine.stop(job, Reason::Asked, self.options.grace, self.turn.now);
+            self.engine.stop(job, Stopper::Client, self.options.grace, self.turn.now);
             let restart = Restart { to: to.clone(), params: asked.clone(), is_run };
             return self.wait_for(job, to, Awaiting::Restart(Some(Box::new(restart))), None);
         }

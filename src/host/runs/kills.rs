@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use super::Runs;
+use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::Reason;
 use crate::core::job::Order;
 use crate::front::answer::Answer;
 use crate::host::peers::Peers;
@@ -23,6 +23,7 @@ pub(in crate::host) struct KillRequest {
     /// The peer that waits for the answer. The console does not.
     pub(in crate::host) peer: Option<PeerId>,
     pub(in crate::host) job: JobId,
+    pub(in crate::host) by: Stopper,
     pub(in crate::host) grace: Duration,
 }
 
@@ -37,7 +38,7 @@ impl Runs {
         engine: &mut Engine,
         screen: &mut Screen,
     ) -> bool {
-        let KillRequest { peer, job, grace } = request;
+        let KillRequest { peer, job, by, grace } = request;
         let Some(run) = self.get_mut(job) else { return false };
         run.ending.waiting.extend(peer);
         run.ending.is_given_up = false;
@@ -46,7 +47,7 @@ impl Runs {
             self.answers.insert((turn.now + limits::KILL_ANSWER, job));
         }
         if engine.job(job).is_some_and(|known| !known.is_closed()) {
-            engine.stop(job, Reason::Asked, grace, turn.now);
+            engine.stop(job, by, grace, turn.now);
         } else if is_first {
             screen.say(format_args!("… stopping what #{} left running: you asked", job.0));
             self.pursue(job, LeftOver::Terminated, helpers, turn, engine);

@@ -1,8 +1,9 @@
 //! Takes what guards report, and notes what an ended command left running.
 
 use super::Runs;
+use crate::core::end::StartError;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::{StartError, TerminalWish};
+use crate::core::entry::TerminalWish;
 use crate::core::job::{Job, Order};
 use crate::guard::control::{self, GuardReport};
 use crate::host::peers::Peers;

@@ -40,6 +40,8 @@ pub struct RunEnd {
     pub hidden: u64,
     /// Why the run did not end by itself: `aborted`, `not_found`, …
     pub error: Option<String>,
+    /// Who ended it, if somebody did: `caller`, `kill`, …
+    pub by: Option<String>,
     /// Processes that outlived the shell, the first few of them.
     pub left: Vec<Straggler>,
     /// How many processes outlived the shell in all.
@@ -148,6 +150,7 @@ impl Serialize for EndRecord {
         fields.put("output", &output.text)?;
         fields.put("time", &start.time)?;
         fields.put_set("error", &end.error)?;
+        fields.put_set("by", &end.by)?;
         fields.put("command", &start.command)?;
         fields.put_set("why", &start.why)?;
         fields.put_set("name", &start.name)?;

@@ -71,13 +71,14 @@ impl RunEnd {
         let fits = self.left.len() <= LEFT_MAX
             && self.unkillable.len() <= LEFT_MAX
             && self.left.iter().all(|left| json_len(&left.comm) <= COMM_BYTES_MAX)
-            && self.error.as_ref().is_none_or(|error| json_len(error) <= NAME_BYTES_MAX);
+            && [&self.error, &self.by].into_iter().flatten().all(|word| json_len(word) <= NAME_BYTES_MAX);
         if fits {
             return None;
         }
         let shorter = |left: &Straggler| Straggler { comm: clip(&left.comm, COMM_BYTES_MAX), ..left.clone() };
         Some(RunEnd {
             error: self.error.as_ref().map(|error| clip(error, NAME_BYTES_MAX)),
+            by: self.by.as_ref().map(|by| clip(by, NAME_BYTES_MAX)),
             left: self.left.iter().take(LEFT_MAX).map(shorter).collect(),
             unkillable: self.unkillable.iter().take(LEFT_MAX).copied().collect(),
             ..*self

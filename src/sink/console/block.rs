@@ -4,7 +4,7 @@
 //! through the block's filter, which is reset at the end of each turn; what is not shown is not filtered.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::allowance::Allowance;
 use super::backlog::{Backlog, BacklogPiece, BothEnds, Gap};
@@ -13,8 +13,9 @@ use super::face::{Colours, ConsoleKind, Face, Ink, columns};
 use super::filter::{Filter, View};
 use super::floor::Candidate;
 use super::heading::Heading;
+use crate::core::end::Stopper;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, FILTER_LEFT, Prompt, Reason, Stream};
+use crate::core::entry::{Entry, FILTER_LEFT, Prompt, Stream};
 use crate::core::log::Item;
 use crate::journal::record::Straggler;
 use crate::limits;
@@ -120,9 +121,7 @@ impl CommandBlock {
                 }
                 Item::Entry(Entry::PortHeld(held)) => self
                     .remark(format_args!("… {}", holder_line(held.port, held.run, &held.whoami, &held.process)), now),
-                Item::Entry(Entry::Stopping { reason }) => {
-                    self.remark(format_args!("… stopping: {}", why(*reason)), now)
-                }
+                Item::Entry(Entry::Stopping { by }) => self.remark(format_args!("… stopping: {}", why(*by)), now),
                 Item::Entry(Entry::FilterLeft) => self.remark(format_args!("… {FILTER_LEFT}"), now),
                 Item::Entry(Entry::Unreported { bytes }) => {
                     self.remark(format_args!("… {} not reported", count::bytes(*bytes)), now);
@@ -130,9 +129,8 @@ impl CommandBlock {
                 Item::Entry(
                     Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. } | Entry::Marked(_),
                 ) => {}
-                Item::Entry(Entry::Closed { outcome, took }) => {
-                    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                    self.ending = Some((BlockEnd { outcome: outcome.clone(), took_ms }, now));
+                Item::Entry(Entry::Closed(end)) => {
+                    self.ending = Some((BlockEnd(end.clone()), now));
                     self.cursor = None;
                     return engine.detach(cursor);
                 }
@@ -212,9 +210,8 @@ impl CommandBlock {
     /// Returns true if an agent only looks at the shell, and nothing about it is worth reading so far.
     fn is_folded(&self) -> bool {
         let is_small = self.written.bytes <= limits::PROBE_BYTES_MAX as u64 && !self.backlog.has_remark();
-        let is_well = self.ending.as_ref().is_none_or(|(ending, _)| {
-            ending.is_well() && Duration::from_millis(ending.took_ms) <= limits::PROBE_TIME_MAX
-        });
+        let is_well =
+            self.ending.as_ref().is_none_or(|(ending, _)| ending.is_well() && ending.0.took <= limits::PROBE_TIME_MAX);
         self.heading.is_probe && !self.has_banner && is_small && is_well && self.left.is_empty()
     }
 
@@ -360,11 +357,14 @@ fn with_keys<'a>(face: Face, line: &'a str) -> Cow<'a, str> {
     lines.into_iter().find(|line| columns(line) <= face.room()).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
-fn why(reason: Reason) -> &'static str {
-    match reason {
-        Reason::CallerGone => "its caller is gone",
-        Reason::Asked => "you asked",
-        Reason::Shutdown => "the host is ending",
-        Reason::TimedOut => "its time is over",
+fn why(by: Stopper) -> &'static str {
+    match by {
+        Stopper::Caller => "its caller is gone",
+        Stopper::Console => "you asked",
+        Stopper::Kill => "by rexec kill",
+        Stopper::Client => "another client asked",
+        Stopper::Project => "its project session ends",
+        Stopper::Host => "the host is ending",
+        Stopper::TimeLimit => "its time is over",
     }
 }

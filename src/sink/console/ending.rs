@@ -1,10 +1,10 @@
 //! The end of a block: how its command ended, in one row.
 
 use super::face::{Face, Ink};
-use crate::core::entry::{Outcome, Reason};
+use crate::core::end::{End, How, Stopper};
 use crate::journal::record::Straggler;
 use crate::limits;
-use crate::text::banner::{duration, end_line, left_line, signal_name};
+use crate::text::banner::{duration, end_line, end_reason, left_line, signal_name};
 use crate::text::count::grouped;
 use crate::text::escape::escape_line;
 use rexec_sh::protocol::process::Exit;
@@ -19,43 +19,37 @@ const LEFT_NAMED_MAX: usize = 4;
 const PROGRAM_COLUMNS: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct BlockEnd {
-    pub(super) outcome: Outcome,
-    pub(super) took_ms: u64,
-}
+pub(super) struct BlockEnd(pub(super) End);
 
 impl BlockEnd {
     /// Returns true if it ended with code 0 and nobody stopped it.
     pub(super) fn is_well(&self) -> bool {
-        matches!(self.outcome, Outcome::Ended { exit: Exit::Code(0), stopped: None })
+        self.0.code() == 0 && self.0.by.is_none()
     }
 
     /// Returns true if it fits beside a banner.
     pub(super) fn is_short(&self) -> bool {
-        matches!(self.outcome, Outcome::Ended { .. })
+        self.0.exit().is_some()
     }
 
     /// The end line of a terminal, for a command that wrote this many lines.
     pub(super) fn words(&self, lines: u64) -> (Ink, String) {
-        let took = duration(self.took_ms);
-        let (ink, mut text) = match &self.outcome {
-            Outcome::Ended { exit, stopped: None } => match exit {
-                Exit::Code(0) => (Ink::Dim, format!("✓ {took}")),
-                Exit::Code(code) => (Ink::Red, format!("✗ exit {code} · {took}")),
-                Exit::Signal(signal) => match signal_name(signal.number()) {
-                    Some(name) => (Ink::Red, format!("✗ {name} · {took}")),
-                    None => (Ink::Red, format!("✗ signal {} · {took}", signal.number())),
-                },
+        let took = duration(self.0.took_ms());
+        let (ink, mut text) = match (&self.0.how, self.0.by) {
+            (How::Exited(Exit::Code(0)), None) => (Ink::Dim, format!("✓ {took}")),
+            (How::Exited(Exit::Code(code)), None) => (Ink::Red, format!("✗ exit {code} · {took}")),
+            (How::Exited(Exit::Signal(signal)), None) => match signal_name(signal.number()) {
+                Some(name) => (Ink::Red, format!("✗ {name} · {took}")),
+                None => (Ink::Red, format!("✗ signal {} · {took}", signal.number())),
             },
-            Outcome::Ended { stopped: Some(why), .. } => (Ink::Red, format!("{} · {took}", stopped(*why))),
-            Outcome::NotStarted(why) => {
-                // The text may contain a name that the caller chose.
+            (How::Exited(_), Some(by)) => (Ink::Red, format!("{} · {took}", stopped(by))),
+            // The text may contain a name that the caller chose.
+            (How::NotStarted(why), _) => {
                 (Ink::Red, format!("✗ not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS)))
             }
-            Outcome::NeverRun(why) => (Ink::Red, format!("{} · before it began", stopped(*why))),
-            Outcome::Unseen => (Ink::Red, format!("✗ lost: nobody saw how it ended · {took}")),
-            Outcome::Lost { stopped: None } => (Ink::Red, format!("✗ lost: its guard went away · {took}")),
-            Outcome::Lost { stopped: Some(_) } => (Ink::Red, format!("✗ lost: how it ended is unknown · {took}")),
+            (How::NeverRun, Some(by)) => (Ink::Red, format!("{} · before it began", stopped(by))),
+            (How::NeverRun, None) => (Ink::Red, "✗ stopped before it began".to_owned()),
+            (How::Unseen | How::Lost, _) => (Ink::Red, format!("✗ {} · {took}", self.lost())),
         };
         if lines > if ink == Ink::Red { 1 } else { SCREEN_LINES } {
             text.push_str(&format!(" · {} lines", grouped(lines)));
@@ -78,19 +72,24 @@ impl BlockEnd {
 
     /// The end line in files and on pipes, where there is something to say.
     fn in_text(&self) -> Option<String> {
-        match &self.outcome {
-            Outcome::Ended { exit, stopped } => {
-                let signal = match exit {
-                    Exit::Signal(signal) => Some(signal.number()),
-                    Exit::Code(_) => None,
-                };
-                end_line(exit.code(), signal, self.took_ms, stopped.map(Reason::word))
+        let End { how, by, .. } = &self.0;
+        match how {
+            How::Exited(_) => {
+                let why = self.0.error().map(|error| end_reason(error, by.map(Stopper::word)));
+                end_line(self.0.code(), self.0.signal(), self.0.took_ms(), why.as_deref())
             }
-            Outcome::NotStarted(why) => Some(format!("not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS))),
-            Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
-            Outcome::Unseen => Some("lost: nobody saw how it ended".to_owned()),
-            Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),
-            Outcome::Lost { stopped: Some(_) } => Some("lost: how it ended is unknown".to_owned()),
+            How::NotStarted(why) => Some(format!("not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS))),
+            How::NeverRun => Some("stopped before it began".to_owned()),
+            How::Unseen | How::Lost => Some(self.lost().to_owned()),
+        }
+    }
+
+    /// The words for an end that is not known.
+    fn lost(&self) -> &'static str {
+        match (&self.0.how, self.0.by) {
+            (How::Unseen, _) => "lost: nobody saw how it ended",
+            (_, None) => "lost: its guard went away",
+            (_, Some(_)) => "lost: how it ended is unknown",
         }
     }
 }
@@ -116,11 +115,14 @@ fn ports(left: &Straggler) -> String {
 }
 
 /// The sign and words for a command that was asked to end.
-fn stopped(why: Reason) -> &'static str {
-    match why {
-        Reason::Asked => "■ stopped by you",
-        Reason::Shutdown => "■ stopped as the host ended",
-        Reason::CallerGone => "○ caller gone",
-        Reason::TimedOut => "⏱ timeout",
+fn stopped(by: Stopper) -> &'static str {
+    match by {
+        Stopper::Console => "■ stopped by you",
+        Stopper::Kill => "■ stopped by rexec kill",
+        Stopper::Client => "■ stopped by another client",
+        Stopper::Project => "■ stopped with its project session",
+        Stopper::Host => "■ stopped as the host ended",
+        Stopper::Caller => "○ caller gone",
+        Stopper::TimeLimit => "⏱ timeout",
     }
 }

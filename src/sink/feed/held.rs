@@ -3,14 +3,11 @@
 //! Invariant: until the file has the run's end, the frames of its start and its end are kept, and either those of all
 //! its output or none of them.
 
-use rexec_sh::protocol::exit_code::NOT_FOUND;
-
+use crate::core::end::End;
 use crate::core::engine::{Cursor, JobId};
-use crate::core::entry::{Outcome, Reason};
 use crate::journal::frame;
 use crate::journal::record::RunEnd;
 use crate::limits;
-use rexec_sh::protocol::process::Exit;
 
 /// A run whose end the file does not have yet.
 #[derive(Debug)]
@@ -55,8 +52,8 @@ impl Held {
         }
     }
 
-    pub(super) fn finish(&mut self, outcome: &Outcome, duration_ms: u64) {
-        let end = ended(std::mem::take(&mut self.end), outcome, duration_ms);
+    pub(super) fn finish(&mut self, end: &End) {
+        let end = ended(std::mem::take(&mut self.end), end);
         self.cursor = None;
         frame::encode_end(&end, &mut self.ended);
     }
@@ -71,21 +68,14 @@ impl Held {
     }
 }
 
-/// Adds the outcome's facts to the run's end.
-fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
-    end.duration_ms = duration_ms;
-    let error = match outcome {
-        Outcome::Ended { exit, stopped } => {
-            if let Exit::Signal(signal) = exit {
-                end.signal = Some(signal.number());
-            }
-            stopped.map(Reason::word)
-        }
-        Outcome::NotStarted(why) => Some(if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" }),
-        Outcome::NeverRun(_) => Some("aborted"),
-        Outcome::Lost { .. } | Outcome::Unseen => Some("lost"),
-    };
-    end.exit = outcome.exit_code();
-    end.error = error.map(str::to_owned);
-    end
+/// Adds the facts that every reader of the run's log gets.
+fn ended(facts: RunEnd, end: &End) -> RunEnd {
+    RunEnd {
+        exit: end.code(),
+        signal: end.signal(),
+        duration_ms: end.took_ms(),
+        error: end.error().map(str::to_owned),
+        by: end.by.map(|by| by.word().to_owned()),
+        ..facts
+    }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use rexec_host::core::end::{StartError, Stopper};
 use rexec_host::core::engine::{Cursor, Effect, Engine, JobId};
-use rexec_host::core::entry::{Entry, Reason, StartError, Stream, Streams, TerminalWish};
+use rexec_host::core::entry::{Entry, Stream, Streams, TerminalWish};
 use rexec_host::core::job::Order;
 use rexec_host::core::log::{Item, Lag};
 use rexec_sh::protocol::process::Exit;
@@ -107,7 +108,7 @@ impl World<'_> {
                 seen.missed += bytes;
             }
             Item::Entry(Entry::Output { bytes, .. }) => seen.bytes += bytes.len() as u64,
-            Item::Entry(Entry::Closed { .. }) => seen.closes += 1,
+            Item::Entry(Entry::Closed(_)) => seen.closes += 1,
             Item::Entry(_) => {}
         }
         self.engine.advance(seen.cursor);
@@ -159,8 +160,8 @@ impl World<'_> {
             1 => self.end_guard(job),
             2 => self.hang_up(job, stream),
             3 => {
-                let reason = [Reason::CallerGone, Reason::Asked, Reason::Shutdown][reader];
-                self.engine.stop(job, reason, Duration::from_millis(200), self.now);
+                let by = [Stopper::Caller, Stopper::Kill, Stopper::Host][reader];
+                self.engine.stop(job, by, Duration::from_millis(200), self.now);
             }
             4 => self.engine.signal(job, Signal::TERM, false),
             5 if self.jobs[&job].guard => {

@@ -1,0 +1,205 @@
+//! The end of a run: how it ended, who ended it, and the code and the words for that.
+//!
+//! Every reader of a log tells the same end: the caller, the console, the journal, the tally, clients in JSON.
+
+use std::time::Duration;
+
+use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE, TIMED_OUT};
+use rexec_sh::protocol::process::Exit;
+
+/// Who asks a run to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopper {
+    /// Its caller, which asked for the end or is gone.
+    Caller,
+    /// The time limit of its caller.
+    TimeLimit,
+    /// A person at the host's console.
+    Console,
+    /// `rexec kill`.
+    Kill,
+    /// A client of the host that did not start it, or that starts another run in its place.
+    Client,
+    /// The end of the project session that it belongs to.
+    Project,
+    /// The end of the host.
+    Host,
+}
+
+impl Stopper {
+    pub const ALL: [Self; 7] =
+        [Self::Caller, Self::TimeLimit, Self::Console, Self::Kill, Self::Client, Self::Project, Self::Host];
+
+    /// Its name in the journal and in JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::TimeLimit => "timeout",
+            Self::Console => "console",
+            Self::Kill => "kill",
+            Self::Client => "client",
+            Self::Project => "project",
+            Self::Host => "host",
+        }
+    }
+
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stopper| stopper.word() == word)
+    }
+
+    /// The published word for the failure of a run that it ended.
+    fn error(self) -> &'static str {
+        match self {
+            Self::TimeLimit => "timeout",
+            Self::Caller | Self::Console | Self::Kill | Self::Client | Self::Project | Self::Host => "aborted",
+        }
+    }
+}
+
+/// Why a command did not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartError {
+    /// The exit code for the caller: 126 or 127 where a shell would exit with it, else 125.
+    pub code: u8,
+    pub problem: String,
+    pub hint: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// The shell ended.
+    Exited(Exit),
+    NotStarted(Box<StartError>),
+    /// It was asked to stop before it ran.
+    NeverRun,
+    /// Its shim, which ran it in its caller's sandbox, has ceased to report.
+    Unseen,
+    /// Its guard died, or it could not be killed, so its exit is unknown.
+    Lost,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    pub how: How,
+    /// Who asked it to end, if somebody did.
+    pub by: Option<Stopper>,
+    /// The time from its start to the end of its shell.
+    pub took: Duration,
+}
+
+impl End {
+    /// The exit for the caller. `None` if no shell ended.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        match (&self.how, self.by) {
+            (How::Exited(_), Some(Stopper::TimeLimit)) => Some(Exit::Code(TIMED_OUT)),
+            (How::Exited(exit), _) => Some(*exit),
+            (How::NotStarted(_) | How::NeverRun | How::Unseen | How::Lost, _) => None,
+        }
+    }
+
+    /// The exit code, as in a shell.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        match &self.how {
+            How::NotStarted(why) => why.code,
+            _ => self.exit().map_or(OWN_FAILURE, Exit::code),
+        }
+    }
+
+    /// The signal that ended the shell, whoever sent it.
+    #[must_use]
+    pub fn signal(&self) -> Option<u8> {
+        match &self.how {
+            How::Exited(Exit::Signal(signal)) => Some(signal.number()),
+            _ => None,
+        }
+    }
+
+    /// The published word for a failure outside the command itself.
+    #[must_use]
+    pub fn error(&self) -> Option<&'static str> {
+        match &self.how {
+            How::Exited(_) => self.by.map(Stopper::error),
+            How::NotStarted(why) if why.code == NOT_FOUND => Some("not_found"),
+            How::NotStarted(_) => Some("spawn_failed"),
+            How::NeverRun => Some("aborted"),
+            How::Unseen | How::Lost => Some("lost"),
+        }
+    }
+
+    #[must_use]
+    pub fn took_ms(&self) -> u64 {
+        u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rexec_sh::protocol::process::Signal;
+
+    const STOPPERS: [Option<Stopper>; 8] = [
+        None,
+        Some(Stopper::Caller),
+        Some(Stopper::TimeLimit),
+        Some(Stopper::Console),
+        Some(Stopper::Kill),
+        Some(Stopper::Client),
+        Some(Stopper::Project),
+        Some(Stopper::Host),
+    ];
+
+    /// Code, signal and word of an end for each of [`STOPPERS`].
+    fn row(how: &How) -> Vec<(u8, Option<u8>, Option<&'static str>)> {
+        let end = |by| End { how: how.clone(), by, took: Duration::ZERO };
+        STOPPERS.map(end).map(|end| (end.code(), end.signal(), end.error())).to_vec()
+    }
+
+    #[test]
+    fn a_time_limit_has_its_own_code_and_word_and_everybody_else_has_one() {
+        let stopped = |code, signal| {
+            let aborted = (code, signal, Some("aborted"));
+            let mut row = vec![(code, signal, None), aborted, (124, signal, Some("timeout"))];
+            row.resize(STOPPERS.len(), aborted);
+            row
+        };
+        assert_eq!(row(&How::Exited(Exit::Code(0))), stopped(0, None));
+        assert_eq!(row(&How::Exited(Exit::Code(3))), stopped(3, None));
+        assert_eq!(row(&How::Exited(Exit::Signal(Signal::TERM))), stopped(143, Some(15)));
+        let at_limit =
+            End { how: How::Exited(Exit::Signal(Signal::TERM)), by: Some(Stopper::TimeLimit), took: Duration::ZERO };
+        assert_eq!(at_limit.exit(), Some(Exit::Code(124)), "the caller's shell is not killed by the signal");
+    }
+
+    #[test]
+    fn an_end_without_an_exit_has_one_code_and_word_whoever_asked_for_it() {
+        let start_error =
+            |code| How::NotStarted(Box::new(StartError { code, problem: String::new(), hint: String::new() }));
+        let table = [
+            (start_error(127), 127, "not_found"),
+            (start_error(126), 126, "spawn_failed"),
+            (start_error(125), 125, "spawn_failed"),
+            (How::NeverRun, 125, "aborted"),
+            (How::Unseen, 125, "lost"),
+            (How::Lost, 125, "lost"),
+        ];
+        for (how, code, error) in table {
+            assert_eq!(row(&how), vec![(code, None, Some(error)); STOPPERS.len()], "{how:?}");
+            assert_eq!(End { how, by: None, took: Duration::ZERO }.exit(), None);
+        }
+    }
+
+    #[test]
+    fn each_stopper_has_a_word_of_its_own() {
+        let words = STOPPERS.map(|by| by.map(Stopper::word));
+        assert_eq!(
+            words[1..].iter().flatten().copied().collect::<Vec<_>>(),
+            ["caller", "timeout", "console", "kill", "client", "project", "host"]
+        );
+        assert_eq!(words.map(|word| word.and_then(Stopper::of_word)), STOPPERS);
+        assert_eq!(Stopper::of_word("aborted"), None);
+    }
+}
