@@ -12,8 +12,9 @@ mod recipes;
 mod silent;
 mod unseen;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use crate::support::host::{Host, MIRROR};
 use crate::support::programs;
@@ -24,9 +25,19 @@ struct Place {
     home: TempDir,
 }
 
+/// The preload, beside the programs. Cargo does not build it with them, and what `rexec run` says depends on it.
+fn preload() -> &'static Path {
+    static PRELOAD: OnceLock<PathBuf> = OnceLock::new();
+    PRELOAD.get_or_init(|| {
+        programs::build(&["-p", "rexec-preload"]);
+        programs::host().with_file_name("librexec_preload.so")
+    })
+}
+
 impl Place {
     fn new() -> Self {
         programs::shims();
+        preload();
         Self { home: TempDir::new(None) }
     }
 

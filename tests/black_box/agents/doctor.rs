@@ -53,7 +53,6 @@ fn each_installed_agent_is_proven_to_be_caught() {
 
 #[test]
 fn an_agent_with_the_preload_is_proven_by_its_link_and_one_that_takes_none_is_named() {
-    crate::support::programs::build(&["-p", "rexec-preload"]);
     let (place, host) = (Place::new(), host());
     place.program("kilo", "#!/bin/sh\n");
     let (text, _) = doctor(&place, &host, &[], &[]);

@@ -3,18 +3,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::Command;
 
 use super::{Place, host, said};
 use crate::support::host::Host;
 use crate::support::{programs, waiting};
-
-/// The library, beside the programs.
-fn preload() -> PathBuf {
-    programs::build(&["-p", "rexec-preload"]);
-    programs::host().with_file_name("librexec_preload.so")
-}
 
 /// What an agent prints.
 fn printed(command: &mut Command) -> String {
@@ -145,7 +138,6 @@ exec("echo exec; true")
 
 #[test]
 fn every_shell_of_an_unknown_agent_is_seen_and_its_results_are_the_same() {
-    preload();
     for (name, program, text, expected) in AGENTS {
         if !programs::has(program) {
             continue;
@@ -211,7 +203,6 @@ console.log(require('child_process').spawnSync('/bin/sh', call, { env }).stdout.
 
 #[test]
 fn a_known_agent_with_the_preload_is_named_and_its_command_is_what_its_model_wrote() {
-    preload();
     if !programs::has("node") {
         return;
     }
@@ -234,7 +225,6 @@ fn a_known_agent_with_the_preload_is_named_and_its_command_is_what_its_model_wro
 
 #[test]
 fn what_cannot_be_loaded_gets_variables_and_is_told_so() {
-    preload();
     let (place, host) = (Place::new(), host());
     let kilo = place.program("kilo", "#!/bin/sh\n/bin/bash -c 'echo from kilo'\n");
     let output = place.run(&host, &[kilo.to_str().expect("a path in UTF-8")]).output().expect("it starts");
@@ -252,7 +242,6 @@ fn what_cannot_be_loaded_gets_variables_and_is_told_so() {
 /// The second one runs as another user, so the loader would take the preload out of its environment, and nothing else.
 #[test]
 fn an_own_program_that_takes_no_preload_gets_nothing_of_rexecs() {
-    preload();
     if !programs::has("python3") {
         return;
     }
@@ -291,7 +280,6 @@ print("done")
 #[test]
 #[ignore = "long: hundreds of shells from 16 threads"]
 fn threads_that_start_shells_at_once_get_what_each_has_asked_for() {
-    preload();
     if !programs::has("python3") {
         return;
     }

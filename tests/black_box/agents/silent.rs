@@ -25,7 +25,6 @@ unseen.kill()
 #[test]
 #[ignore = "long: an agent has a minute for its first command"]
 fn an_agent_whose_shells_do_not_come_is_named_until_one_does() {
-    programs::build(&["-p", "rexec-preload"]);
     if !programs::has("python3") {
         return;
     }
