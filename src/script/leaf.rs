@@ -204,6 +204,32 @@ impl Argument {
         bytes
     }
 
+    /// Makes a hole of each place of a text, for text from another program. Returns true if there is one.
+    pub(super) fn fill(&mut self, replaced: &[u8]) -> bool {
+        let mut filled = Self::default();
+        let mut is_filled = false;
+        for piece in std::mem::take(&mut self.pieces) {
+            let ArgumentPiece::Text(text) = piece else {
+                filled.pieces.push(piece);
+                continue;
+            };
+            let mut rest = &text[..];
+            while let Some(at) = rest.windows(replaced.len()).position(|window| window == replaced) {
+                if at > 0 {
+                    filled.push_text(&rest[..at]);
+                }
+                filled.push_hole(HoleKind::Filled, HoleReach::Within);
+                rest = &rest[at + replaced.len()..];
+                is_filled = true;
+            }
+            if !rest.is_empty() {
+                filled.push_text(rest);
+            }
+        }
+        *self = filled;
+        is_filled
+    }
+
     /// The argument as a word of code, with [`HOLE_BYTE`] for each hole.
     pub(super) fn as_code(&self) -> Vec<u8> {
         let mut bytes = vec![b'\''];

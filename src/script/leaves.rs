@@ -15,7 +15,7 @@ use super::syntax::{ReadingBudget, ShellText};
 use super::tree::{
     Clause, List, NewValue, Pipeline, PipelineStage, Problem, Redirect, RedirectTarget, ShellWord, StageKind, ValueKind,
 };
-use super::values::{KnownVariables, Scope, VariableLookup, has_hole, unknown};
+use super::values::{KnownVariables, Scope, ValuesMark, VariableLookup, has_hole, unknown};
 use crate::limits;
 
 /// The leaves of a text, and the work for them.
@@ -30,6 +30,7 @@ pub struct Leaves {
 pub fn leaves(text: &[u8], environment: VariableLookup<'_>) -> Leaves {
     let mut walk = Walk::new(environment);
     walk.code(text, Via::Layer(Vec::new()));
+    walk.run_traps();
     Leaves { leaves: walk.leaves, steps: walk.budget.steps }
 }
 
@@ -55,6 +56,8 @@ struct Walk<'a> {
     /// The arguments of the code being read, if they are known.
     arguments: Option<Vec<Argument>>,
     via: Vec<Via>,
+    /// The traps that the running shell has set.
+    traps: Vec<Trap>,
     /// The number of texts around the one being read.
     layers: usize,
     /// The number of lists around the current place, in all texts together.
@@ -66,12 +69,39 @@ struct Walk<'a> {
     budget: ReadingBudget,
 }
 
+/// Code that runs when the shell ends, or at a signal.
+#[derive(Debug)]
+struct Trap {
+    code: Vec<u8>,
+    /// The moment at which it was set.
+    set: ValuesMark,
+    via: Vec<Via>,
+    layers: usize,
+}
+
 /// The streams of a command.
 #[derive(Debug, Default)]
 struct LeafStreams {
     redirects: Vec<Redirection>,
     pipes: Pipes,
 }
+
+/// The builtins of POSIX in front of which an assignment stays in force.
+const SPECIAL_BUILTINS: [&[u8]; 13] = [
+    b":",
+    b".",
+    b"source",
+    b"eval",
+    b"exec",
+    b"export",
+    b"readonly",
+    b"return",
+    b"set",
+    b"shift",
+    b"times",
+    b"trap",
+    b"unset",
+];
 
 /// Variables that change the program of a name, or its children.
 const TELLING: [&[u8]; 22] = [
@@ -104,13 +134,14 @@ impl<'a> Walk<'a> {
         let leaves = Vec::new();
         let aliases = Vec::new();
         let via = Vec::new();
+        let traps = Vec::new();
         let values = KnownVariables::new(environment);
         let layers = 0;
         let depth = 0;
         let rehearsals = 0;
         let weight = 0;
         let budget = ReadingBudget::default();
-        Self { leaves, values, aliases, arguments: None, via, layers, depth, rehearsals, weight, budget }
+        Self { leaves, values, aliases, arguments: None, via, traps, layers, depth, rehearsals, weight, budget }
     }
 
     /// Reads code in the running shell. The name of the first layer is not recorded.
@@ -211,13 +242,16 @@ impl<'a> Walk<'a> {
         self.leaves.push(Leaf { program, arguments, redirects, via, directory, state, pipes });
     }
 
-    /// Walks a subshell: its changes are taken back.
+    /// Walks a subshell: its traps run at its end, and its changes are taken back.
     fn apart(&mut self, walk: impl FnOnce(&mut Self)) {
         let mark = self.values.mark();
         let told = self.via.len();
         let aliases = self.aliases.len();
         let arguments = self.arguments.clone();
+        let traps = std::mem::take(&mut self.traps);
         walk(self);
+        self.run_traps();
+        self.traps = traps;
         self.values.restore(mark);
         self.via.truncate(told);
         self.aliases.truncate(aliases);
@@ -227,29 +261,58 @@ impl<'a> Walk<'a> {
     /// Walks a branch: its changes may happen or not.
     fn perhaps(&mut self, walk: impl FnOnce(&mut Self)) {
         let mark = self.values.mark();
+        let arguments = self.arguments.clone();
         walk(self);
         self.values.blur(mark);
+        if self.arguments != arguments {
+            self.arguments = None;
+        }
     }
 
     /// Walks a loop: it runs again, so the variables that it sets are unknown from the beginning.
     fn repeated(&mut self, walk: impl Fn(&mut Self)) {
         if self.rehearsals == 0 {
             self.rehearsals += 1;
-            let mark = self.values.mark();
-            walk(self);
-            self.values.blur(mark);
+            self.perhaps(&walk);
             self.rehearsals -= 1;
         }
         self.perhaps(walk);
     }
 
-    /// Walks code that runs at another time: the body of a function or a trap.
+    /// Walks code that runs at another time: the body of a function or an alias.
     fn elsewhere(&mut self, walk: impl FnOnce(&mut Self)) {
         let outside = self.values.go_elsewhere();
         let arguments = self.arguments.take();
+        let traps = std::mem::take(&mut self.traps);
         walk(self);
+        self.run_traps();
+        self.traps = traps;
         self.arguments = arguments;
         self.values.come_back(outside);
+    }
+
+    /// Keeps the code of a trap until the shell that set it ends.
+    fn set_trap(&mut self, code: Vec<u8>) {
+        if self.rehearsals == 0 {
+            let (set, via, layers) = (self.values.mark(), self.via.clone(), self.layers);
+            self.traps.push(Trap { code, set, via, layers });
+        }
+    }
+
+    /// Walks the code of the traps of a shell that ends. It may have run at any moment since it was set, so a variable has
+    /// its value then only if nothing has changed it meanwhile.
+    fn run_traps(&mut self) {
+        while !self.traps.is_empty() && !self.is_full() {
+            for trap in std::mem::take(&mut self.traps) {
+                let Trap { code, set, via, layers } = trap;
+                let (before, outer) = (self.values.mark(), std::mem::replace(&mut self.layers, layers));
+                let (own, arguments) = (std::mem::replace(&mut self.via, via), self.arguments.take());
+                self.values.blur(set);
+                self.code(&code, Via::Layer(b"trap".to_vec()));
+                self.values.restore(before);
+                (self.layers, self.via, self.arguments) = (outer, own, arguments);
+            }
+        }
     }
 
     fn list(&mut self, list: &List) {
@@ -282,7 +345,12 @@ impl<'a> Walk<'a> {
         let last = pipeline.stages.len() - 1;
         for (at, stage) in pipeline.stages.iter().enumerate() {
             let pipes = Pipes { reads: at > 0, writes: at < last };
-            self.apart(|walk| walk.stage(stage, pipes));
+            if at < last {
+                self.apart(|walk| walk.stage(stage, pipes));
+            } else {
+                // zsh runs it in the shell itself, as bash may.
+                self.perhaps(|walk| walk.stage(stage, pipes));
+            }
         }
     }
 
@@ -342,10 +410,12 @@ impl<'a> Walk<'a> {
             }
             return;
         }
-        let mark = self.values.mark();
+        let before = self.values.mark();
         let told = self.via.len();
         clause.assignments.iter().for_each(|value| self.assign(value, Scope::Exported));
-        let runs_here = words[0].text().is_some_and(|name| [b"eval".as_slice(), b"source", b"."].contains(&name));
+        let assigned = self.values.mark();
+        // Some shells keep what is assigned in front of these, others do not.
+        let may_keep = words[0].text().is_some_and(|name| SPECIAL_BUILTINS.contains(&name));
         let alias = clause.words.first().and_then(ShellWord::bare).and_then(|name| self.alias(name));
         if let Some((name, code)) = alias {
             let rest = words[1..].iter().flat_map(|word| [b" ".to_vec(), word.as_code()]);
@@ -357,7 +427,11 @@ impl<'a> Walk<'a> {
             return;
         }
         self.via.truncate(told);
-        if runs_here { self.values.blur(mark) } else { self.values.restore(mark) }
+        if may_keep {
+            clause.assignments.iter().for_each(|value| self.values.forget(&value.name));
+        } else {
+            self.values.take_back(before, assigned);
+        }
     }
 
     /// The alias of this name. It is hidden while its code is read.
@@ -406,7 +480,7 @@ impl<'a> Walk<'a> {
 
 impl Argument {
     /// The argument with adjacent texts joined.
-    fn joined(self) -> Self {
+    pub(super) fn joined(self) -> Self {
         let mut joined = Self::default();
         for piece in self.pieces {
             match piece {

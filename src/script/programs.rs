@@ -114,7 +114,14 @@ const WRAPPERS: [Wrapper; 46] = [
     wrapper("gtimeout", "sk", " signal kill-after ", 1, WrapperRuns::Program),
     wrapper("stdbuf", "ioe", " input output error ", 0, WrapperRuns::Program),
     wrapper("setsid", "", "", 0, WrapperRuns::Program),
-    wrapper("setpriv", "", "", 0, WrapperRuns::Program),
+    wrapper(
+        "setpriv",
+        "",
+        " ambient-caps inh-caps bounding-set ruid euid rgid egid reuid regid groups securebits pdeathsig ptracer \
+        selinux-label apparmor-profile landlock-access landlock-rule seccomp-filter ",
+        0,
+        WrapperRuns::Program,
+    ),
     wrapper("time", "fo", " format output ", 0, WrapperRuns::Program),
     wrapper("strace", "eopsuabIOSPX", "", 0, WrapperRuns::Program),
     wrapper("ltrace", "eopsuanl", "", 0, WrapperRuns::Program),
@@ -157,27 +164,40 @@ const WRAPPERS: [Wrapper; 46] = [
     wrapper("script", "cEIOBTmo", " command ", 0, WrapperRuns::Code),
 ];
 
-/// Programs whose first words lead to a program: `docker exec NAME`, `uv run`.
-const VERB_WRAPPERS: [(&str, &str, Wrapper); 17] = [
-    ("docker", "exec", wrapper("", "euw", " env user workdir env-file detach-keys ", 1, WrapperRuns::Program)),
+/// Programs whose first words lead to a program: `docker exec NAME`, `uv run`. Their options may stand before these words.
+const VERB_WRAPPERS: [(&str, &str, Wrapper); 25] = [
+    ("docker", "exec", wrapper("", "euwHcl", DOCKER_EXEC_LONG, 1, WrapperRuns::Program)),
+    ("docker", "container exec", wrapper("", "euwHcl", DOCKER_EXEC_LONG, 1, WrapperRuns::Program)),
+    ("docker", "compose exec", wrapper("", "euwfp", COMPOSE_LONG, 1, WrapperRuns::Program)),
+    ("docker", "compose run", wrapper("", "euwfpv", COMPOSE_LONG, 1, WrapperRuns::Program)),
+    ("docker-compose", "exec", wrapper("", "euwfp", COMPOSE_LONG, 1, WrapperRuns::Program)),
+    ("docker-compose", "run", wrapper("", "euwfpv", COMPOSE_LONG, 1, WrapperRuns::Program)),
     ("docker", "run", wrapper("", DOCKER_LETTERS, DOCKER_LONG, 1, WrapperRuns::Program)),
-    ("podman", "exec", wrapper("", "euw", " env user workdir ", 1, WrapperRuns::Program)),
+    ("docker", "container run", wrapper("", DOCKER_LETTERS, DOCKER_LONG, 1, WrapperRuns::Program)),
+    ("podman", "exec", wrapper("", "euwc", DOCKER_EXEC_LONG, 1, WrapperRuns::Program)),
     ("podman", "run", wrapper("", DOCKER_LETTERS, DOCKER_LONG, 1, WrapperRuns::Program)),
-    ("kubectl", "exec", wrapper("", "nc", " namespace container context ", 1, WrapperRuns::Program)),
+    ("kubectl", "exec", wrapper("kubectl", "ncs", KUBECTL_LONG, 1, WrapperRuns::Program)),
+    ("oc", "exec", wrapper("kubectl", "ncs", KUBECTL_LONG, 1, WrapperRuns::Program)),
     ("uv", "run", wrapper("", "p", " with python directory project extra group ", 0, WrapperRuns::Program)),
-    ("poetry", "run", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("poetry", "run", wrapper("", "CP", " directory project ", 0, WrapperRuns::Program)),
     ("pipenv", "run", wrapper("", "", "", 0, WrapperRuns::Program)),
-    ("pdm", "run", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("pdm", "run", wrapper("", "p", " project ", 0, WrapperRuns::Program)),
     ("bundle", "exec", wrapper("", "", "", 0, WrapperRuns::Program)),
     ("direnv", "exec", wrapper("", "", "", 1, WrapperRuns::Program)),
-    ("mise", "exec", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("mise", "exec", wrapper("", "C", " cd ", 0, WrapperRuns::Program)),
+    ("mise", "x", wrapper("", "C", " cd ", 0, WrapperRuns::Program)),
     ("conda", "run", wrapper("", "np", " name prefix ", 0, WrapperRuns::Program)),
-    ("pnpm", "exec", wrapper("", "", "", 0, WrapperRuns::Program)),
-    ("yarn", "exec", wrapper("", "", "", 0, WrapperRuns::Program)),
-    ("npm", "exec", wrapper("", "", " package ", 0, WrapperRuns::Program)),
+    ("pnpm", "exec", wrapper("", "CF", " dir filter ", 0, WrapperRuns::Program)),
+    ("yarn", "exec", wrapper("", "", " cwd ", 0, WrapperRuns::Program)),
+    ("npm", "exec", wrapper("", "w", " package prefix workspace ", 0, WrapperRuns::Program)),
     ("op", "run", wrapper("", "", " env-file account ", 0, WrapperRuns::Program)),
 ];
 
+const DOCKER_EXEC_LONG: &str = " env user workdir env-file detach-keys host context config log-level ";
+const COMPOSE_LONG: &str = " env user workdir index file project-name project-directory profile env-file name entrypoint \
+    volume publish label ansi progress parallel ";
+const KUBECTL_LONG: &str = " namespace container context cluster user kubeconfig server token as as-group filename \
+    pod-running-timeout request-timeout ";
 const DOCKER_LETTERS: &str = "aceghlmpuvw";
 const DOCKER_LONG: &str = " name volume env env-file publish user workdir network entrypoint mount label memory cpus platform \
     hostname add-host device restart ";
@@ -194,17 +214,29 @@ pub(super) struct Inner {
 /// is unknown.
 pub(super) fn inner(name: &str, words: &Known) -> Option<Option<Inner>> {
     let plain = WRAPPERS.iter().find(|wrapper| wrapper.name == name).map(|wrapper| (wrapper, 1));
-    let (wrapper, begin) = plain.or_else(|| {
-        let verb = words.get(1)?.as_deref()?;
-        let found = VERB_WRAPPERS.iter().find(|(program, word, _)| *program == name && word.as_bytes() == verb)?;
-        Some((&found.2, 2))
-    })?;
+    let (wrapper, begin) = plain.or_else(|| verb_wrapper(name, words).map(|(_, wrapper, begin)| (wrapper, begin)))?;
     Some(wrapper.inner(words, begin))
 }
 
-/// Returns true if a program of this name always runs another one.
-pub(super) fn is_plain_wrapper(name: &str) -> bool {
-    WRAPPERS.iter().any(|wrapper| wrapper.name == name)
+/// The words that lead to a program, and the place behind them, if the first is a program of this name.
+fn verb_wrapper(name: &str, words: &Known) -> Option<(&'static str, &'static Wrapper, usize)> {
+    VERB_WRAPPERS.iter().filter(|(program, ..)| *program == name).find_map(|(_, verbs, wrapper)| {
+        let mut at = 1;
+        for verb in verbs.split(' ') {
+            while let Some(option) = words.get(at)?.as_deref().filter(|word| word.len() > 1 && word[0] == b'-') {
+                at += 1 + usize::from(wrapper.takes_next(option));
+            }
+            (words.get(at)?.as_deref()? == verb.as_bytes()).then_some(())?;
+            at += 1;
+        }
+        Some((*verbs, wrapper, at))
+    })
+}
+
+/// The words that lead to the program in a wrapper's arguments, such as `exec` for `docker exec`. None if it always runs
+/// another one.
+pub(super) fn verbs(name: &str, words: &Known) -> Option<&'static str> {
+    verb_wrapper(name, words).map(|(verbs, ..)| verbs)
 }
 
 impl Wrapper {
@@ -223,15 +255,17 @@ impl Wrapper {
                 continue;
             };
             let is_assignment = self.runs == WrapperRuns::Assigned && word.contains(&b'=') && !word.starts_with(b"=");
-            if takes_options && word == b"--" {
+            if word == b"--" && (takes_options || begin > 1) {
                 takes_options = operands > 0;
+                at += 1;
+            } else if word == b"-" && self.name == "env" {
                 at += 1;
             } else if takes_options && word.len() > 1 && word[0] == b'-' {
                 at += 1 + usize::from(self.takes_next(word));
             } else if operands > 0 {
                 operands -= 1;
                 at += 1;
-                takes_options &= self.name == "ssh";
+                takes_options &= matches!(self.name, "ssh" | "kubectl");
             } else if is_assignment {
                 at += 1;
             } else {
@@ -259,8 +293,8 @@ pub(super) enum ShellReads {
     Code(usize),
     /// A script's name, at this place.
     Script(usize),
-    /// Nothing, so it reads standard input.
-    Input,
+    /// Nothing, so it reads standard input. Its arguments begin at this place.
+    Input(usize),
 }
 
 /// The call of a shell.
@@ -298,7 +332,7 @@ pub(super) fn shell_call(words: &Known) -> ShellCall {
     } else if !reads_input && at < words.len() {
         ShellReads::Script(at)
     } else {
-        ShellReads::Input
+        ShellReads::Input(at)
     };
     ShellCall { reads, controls_jobs }
 }

@@ -76,6 +76,8 @@ impl<'a> KnownVariables<'a> {
         match self.entries.get(name) {
             _ if self.has_given_up => None,
             Some(entry) => Some(entry.value.clone()),
+            None if name == b"PWD" && self.is_set(DIRECTORY) => self.whole_directory(),
+            None if name == b"OLDPWD" && self.is_set(DIRECTORY) => None,
             None if self.is_elsewhere || !self.has_own_environment => None,
             None => (self.environment)(name).map(|value| Argument::of_text(&value)),
         }
@@ -117,6 +119,19 @@ impl<'a> KnownVariables<'a> {
         self.entries.get(DIRECTORY).map(|entry| entry.value.clone())
     }
 
+    /// The path of the directory after a `cd`, with the one in front of it in which the text began.
+    fn whole_directory(&self) -> Option<Argument> {
+        let after = self.entries.get(DIRECTORY)?.value.clone();
+        let is_relative = matches!(after.pieces.first(), Some(ArgumentPiece::Text(text)) if !text.starts_with(b"/"));
+        if !is_relative {
+            return Some(after);
+        }
+        let mut whole = (self.environment)(b"PWD").filter(|_| self.has_own_environment)?;
+        whole.push(b'/');
+        let pieces = [ArgumentPiece::Text(whole)].into_iter().chain(after.pieces).collect();
+        Some(Argument { pieces }.joined())
+    }
+
     pub(super) fn set_directory(&mut self, directory: Option<Argument>) {
         let directory = directory.unwrap_or_else(|| unknown(b"PWD"));
         self.set(DIRECTORY, directory, Scope::Exported);
@@ -138,6 +153,26 @@ impl<'a> KnownVariables<'a> {
         }
     }
 
+    /// Takes back the changes between two marks. What was changed again after the second one becomes unknown.
+    pub(super) fn take_back(&mut self, from: ValuesMark, to: ValuesMark) {
+        let earlier = self.changes[from.0..to.0].to_vec();
+        for (at, (name, before)) in earlier.iter().enumerate() {
+            let is_name = |(other, _): &(Vec<u8>, Option<VariableEntry>)| other == name;
+            if earlier[..at].iter().any(is_name) {
+                continue;
+            }
+            if self.changes[to.0..].iter().any(is_name) {
+                self.forget(name);
+                continue;
+            }
+            let replaced = match before {
+                Some(entry) => self.entries.insert(name.clone(), entry.clone()),
+                None => self.entries.remove(name),
+            };
+            self.changes.push((name.clone(), replaced));
+        }
+    }
+
     /// Makes the changes since the mark unknown: they may have happened or not.
     pub(super) fn blur(&mut self, mark: ValuesMark) {
         let mut names: Vec<Vec<u8>> = self.changes[mark.0..].iter().map(|(name, _)| name.clone()).collect();
@@ -151,6 +186,11 @@ impl<'a> KnownVariables<'a> {
         let own = self.entries.iter().filter(|(_, entry)| entry.scope == Scope::Shell);
         let names: Vec<Vec<u8>> = own.map(|(name, _)| name.clone()).collect();
         names.iter().for_each(|name| self.forget(name));
+    }
+
+    /// Makes every value unknown from now on: a name may stand for another.
+    pub(super) fn give_up(&mut self) {
+        self.has_given_up = true;
     }
 
     /// Makes all variables that the text has set unknown, and the environment with them.

@@ -29,7 +29,7 @@ fn every_layer_is_a_leaf() {
     check("ssh -p 22 h 'cd /x && make'", &["ssh -p 22 h cd /x && make", "ssh > cd /x @$PWD", "ssh > make @/x"]);
     check("time git push", &["git push"]);
     check("git -c alias.x='!rm y' x", &["git -c alias.x=!rm y x", "git > rm y"]);
-    check("env -S 'rm -f x'", &["env -S rm -f x", "env > rm -f x"]);
+    check("env -S 'rm -f x'", &["env -S rm -f x", "env > env rm -f x", "env > env > rm -f x"]);
 }
 
 #[test]
@@ -38,7 +38,80 @@ fn code_in_arguments_is_read_with_its_own_arguments() {
     check("bash -lc '\"$@\"' _ git push", &["bash -lc \"$@\" _ git push", "bash -c > git push"]);
     check("eval 'cd x' && make", &["eval cd x", "eval > cd x", "make @x"]);
     check("x=1 y=2; x=3 sh -c 'echo $x $y'", &["sh -c echo $x $y", "sh -c > echo 3 $y !open"]);
-    check("trap 'rm $x' EXIT", &["trap rm $x EXIT", "trap > rm $x @$PWD !open"]);
+    check("bash -s -- -f <<< 'git push \"$@\"'", &["bash -s -- -f <>git push \"$@\"", "bash > git push -f"]);
+}
+
+/// A trap runs at the end of its shell, or at any moment before.
+#[test]
+fn a_trap_knows_what_has_not_changed_since_it_was_set() {
+    check("x=a; trap 'rm $x' EXIT; ls", &["trap rm $x EXIT", "ls", "trap > rm a"]);
+    check("x=a; trap 'rm $x' EXIT; x=b; cd c", &["trap rm $x EXIT", "cd c", "trap > rm $x @$PWD !open"]);
+    check("x=a; (trap 'rm $x' 0; x=a); ls", &["trap rm $x 0", "trap > rm $x !open", "ls"]);
+    check(
+        "bash -c 'trap ls EXIT'; make",
+        &["bash -c trap ls EXIT", "bash -c > trap ls EXIT", "bash -c > trap > ls", "make"],
+    );
+    check(
+        "f() { trap 'rm $x' EXIT; }; x=a; f",
+        &["f() > trap rm $x EXIT @$PWD", "f() > trap > rm $x @$PWD !open", "f"],
+    );
+    check("while a; do trap ls INT; done", &["a", "trap ls INT", "trap > ls"]);
+    check("trap 'trap ls EXIT' INT", &["trap trap ls EXIT INT", "trap > trap ls EXIT", "trap > trap > ls"]);
+    check("trap - EXIT; trap '' INT; trap", &["trap - EXIT", "trap  INT", "trap"]);
+}
+
+#[test]
+fn an_assignment_in_front_of_a_builtin_is_taken_back_alone() {
+    check("x=a; IFS= read -r x <<< b; rm $x", &["IFS= > read -r x <>b", "rm $x !open"]);
+    check("x=a; A=1 cd /; rm $x $A", &["cd /", "rm a $A @/ !open"]);
+    check("A=a; A=b cd /; rm $A", &["cd /", "rm a @/"]);
+    check("x=a; x=b read x; rm $x", &["read x", "rm $x !open"]);
+    check("x=a; x=b eval 'y=c'; rm $x $y", &["eval y=c", "rm $x c !open"]);
+    check("x=a; x=b x=c ls; rm $x", &["ls", "rm a"]);
+    check("(A=1 cd /; ls); x=a; (x=b cd /); rm $x", &["cd /", "ls @/", "cd /", "rm a"]);
+}
+
+#[test]
+fn the_variable_of_the_directory_follows_it() {
+    check("cd /a && rm $PWD", &["cd /a", "rm /a @/a"]);
+    check("cd a; rm $PWD/b $OLDPWD", &["cd a", "rm $PWD/b $OLDPWD @a !open"]);
+    check("cd \"$x\"; rm \"$PWD\"", &["cd $x !open", "rm $x @$x !open"]);
+    check("cd /a; PWD=/b; rm $PWD", &["cd /a", "rm /b @/a"]);
+}
+
+#[test]
+fn what_a_builtin_may_set_is_unknown() {
+    check("x=a; declare -n y=x; y=b; rm $x", &["declare -n y=x", "rm $x @$PWD !open"]);
+    check("x=a; ls | read x; rm $x", &["ls", "read x", "rm $x !open"]);
+    check("x=a; printf -vx b; rm $x", &["printf -vx b", "rm $x !open"]);
+    check("f() { x=a; local x; rm $x; }", &["f() > local x @$PWD", "f() > rm $x @$PWD !open"]);
+    check("set -- a; if b; then set -- /; fi; rm $1", &["set -- a", "b", "set -- /", "rm $1 !open"]);
+    check("set -- a; while b; do shift; done; rm $1", &["set -- a", "b", "shift", "rm $1 !open"]);
+}
+
+#[test]
+fn the_options_of_a_layer_say_what_its_program_gets() {
+    check(
+        "xargs -I{} sh -c 'rm {}'",
+        &["xargs -I{} sh -c rm {}", "xargs > sh -c rm … !open", "xargs > sh -c > !Code", "xargs > sh -c > rm … !open"],
+    );
+    check("xargs -I F rm dF", &["xargs -I F rm dF", "xargs > rm d… !open"]);
+    check("parallel rm {}/a ::: b", &["parallel rm {}/a ::: b", "parallel > !Code", "parallel > rm …/a ::: b !open"]);
+    check("find . -exec rm ./{} \\;", &["find . -exec rm ./{} ;", "find -exec > rm ./… !open"]);
+    check("kubectl -n a exec -it p -- rm b", &["kubectl -n a exec -it p -- rm b", "kubectl exec > rm b"]);
+    check("kubectl exec p -c d -- rm b", &["kubectl exec p -c d -- rm b", "kubectl exec > rm b"]);
+    check("docker compose -f a exec -T b rm c", &["docker compose -f a exec -T b rm c", "docker compose exec > rm c"]);
+    check("docker -c a exec b rm c", &["docker -c a exec b rm c", "docker exec > rm c"]);
+    check(
+        "setpriv --reuid 1 rm a; env - rm b",
+        &["setpriv --reuid 1 rm a", "setpriv > rm a", "env - rm b", "env > rm b"],
+    );
+    check("env -iS 'A=1 rm' b", &["env -iS A=1 rm b", "env > env A=1 rm b", "env > env > rm b"]);
+    check("env -uS rm b; su -lc 'rm c'", &["env -uS rm b", "env > rm b", "su -lc rm c", "su > rm c"]);
+    check(
+        "env -C /a rm b; sudo --chdir=/c rm d; ls",
+        &["env -C /a rm b", "env > rm b @/a", "sudo --chdir=/c rm d", "sudo > rm d @/c", "ls"],
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Walk<'_> {
                     let code = code.with_marks();
                     let is_code = words.len() > 2 && !matches!(&code[..], b"" | b"-" | b"-p" | b"-l");
                     if is_code {
-                        self.elsewhere(|walk| walk.code(&code, Via::Layer(b"trap".to_vec())));
+                        self.set_trap(code);
                     }
                 }
             }
@@ -69,7 +69,14 @@ impl Walk<'_> {
             },
             _ => None,
         };
-        let Some(target) = target else { return self.values.set_directory(None) };
+        match target {
+            Some(target) => self.enter(target),
+            None => self.values.set_directory(None),
+        }
+    }
+
+    /// Goes to a directory, seen from the one before.
+    pub(super) fn enter(&mut self, target: Argument) {
         let is_absolute = match target.pieces.first() {
             Some(ArgumentPiece::Text(text)) => text.starts_with(b"/"),
             Some(ArgumentPiece::Hole(hole)) => {
@@ -96,12 +103,18 @@ impl Walk<'_> {
             let Some(ArgumentPiece::Text(text)) = word.pieces.first() else { continue };
             if let [b'-', letters @ ..] = &text[..] {
                 scope = if letters.contains(&b'x') { Scope::Exported } else { scope };
-                // A reference to another variable, or a computed value.
+                if letters.contains(&b'n') && builtin != "export" {
+                    // The names are references: an assignment to one sets another variable.
+                    self.values.give_up();
+                }
                 continue;
             }
             let Some(at) = text.iter().position(|byte| *byte == b'=') else {
-                if word.text().is_some() && scope == Scope::Exported {
-                    self.values.export(text);
+                match scope {
+                    _ if word.text().is_none() => {}
+                    Scope::Exported => self.values.export(text),
+                    Scope::Shell if builtin == "local" => self.values.forget(text),
+                    Scope::Shell => {}
                 }
                 continue;
             };
@@ -119,20 +132,27 @@ impl Walk<'_> {
 
     /// Forgets the variables that a builtin sets by their names.
     fn forget_names(&mut self, builtin: &str, words: &[Argument]) {
-        let is_plain_printf = builtin == "printf" && words.get(1).and_then(Argument::text) != Some(b"-v");
-        if is_plain_printf {
-            return;
+        if builtin == "printf" {
+            match words.get(1).and_then(Argument::text) {
+                Some(b"-v") => {}
+                Some([b'-', b'v', name @ ..]) => return self.values.forget(name_of(name)),
+                _ => return,
+            }
         }
         if words[1..].iter().any(has_hole) {
             return self.values.forget_set();
         }
         for word in words[1..].iter().filter_map(Argument::text) {
             if word.first().is_some_and(|first| *first != b'-') {
-                let end = word.iter().position(|byte| *byte == b'[').unwrap_or(word.len());
-                self.values.forget(&word[..end]);
+                self.values.forget(name_of(word));
             }
         }
-        self.values.forget(b"REPLY");
+        match builtin {
+            "read" => self.values.forget(b"REPLY"),
+            "mapfile" | "readarray" => self.values.forget(b"MAPFILE"),
+            "getopts" => [b"OPTARG".as_slice(), b"OPTIND"].iter().for_each(|name| self.values.forget(name)),
+            _ => {}
+        }
     }
 
     fn change_arguments(&mut self, builtin: &str, words: &[Argument]) {
@@ -184,4 +204,9 @@ impl Walk<'_> {
             None => streams.pipes.reads,
         }
     }
+}
+
+/// The name of a variable, without an index behind it.
+fn name_of(word: &[u8]) -> &[u8] {
+    word.split(|byte| *byte == b'[').next().unwrap_or(word)
 }

@@ -27,7 +27,7 @@ const CODE_OPTIONS: [(&str, u8, &[u8]); 9] = [
     ("env", b'S', b"--split-string"),
     ("nix-shell", 0, b"--run"),
     ("npx", b'c', b"--call"),
-    ("xterm", b'e', b"-e"),
+    ("xterm", 0, b"-e"),
 ];
 
 /// The options of `find` and `fd` that a program follows.
@@ -129,18 +129,22 @@ impl Walk<'_> {
                     self.opaque(OpaqueReason::SourcesStream, Vec::new());
                 } else if words[at].text().is_some_and(|path| path.starts_with(b"/dev/") || path.starts_with(b"/proc/"))
                 {
-                    self.shell_input(name, streams, Sees::Exported);
+                    let arguments = words[at + 1..].to_vec();
+                    self.shell_input(name, streams, arguments, Sees::Exported);
                 }
             }
-            ShellReads::Input => self.shell_input(name, streams, Sees::Exported),
+            ShellReads::Input(at) => {
+                let arguments = words.get(at..).unwrap_or_default().to_vec();
+                self.shell_input(name, streams, arguments, Sees::Exported);
+            }
         }
     }
 
     /// Reads the standard input of a shell, here or elsewhere, as its commands.
-    fn shell_input(&mut self, name: &str, streams: &LeafStreams, sees: Sees) {
+    fn shell_input(&mut self, name: &str, streams: &LeafStreams, arguments: Vec<Argument>, sees: Sees) {
         if let Some(code) = Self::given_input(streams) {
             let code = code.with_marks();
-            self.child_code(&code, name.as_bytes().to_vec(), Vec::new(), sees);
+            self.child_code(&code, name.as_bytes().to_vec(), arguments, sees);
         } else if Self::reads_pipe(streams) {
             self.opaque(OpaqueReason::ShellReadsPipe, Vec::new());
         }
@@ -152,18 +156,18 @@ impl Walk<'_> {
             return self.child_code(&code, name.as_bytes().to_vec(), Vec::new(), Sees::Exported);
         }
         if name == "su" {
-            return self.shell_input(name, streams, Sees::Exported);
+            return self.shell_input(name, streams, Vec::new(), Sees::Exported);
         }
         if let Some(shell) = words[1..].iter().position(|word| matches!(word.text(), Some(b"-s" | b"-i" | b"--login")))
             && name == "sudo"
             && shell + 2 >= words.len()
         {
-            return self.shell_input(name, streams, Sees::Exported);
+            return self.shell_input(name, streams, Vec::new(), Sees::Exported);
         }
         let Some(inner) = programs::inner(name, &known(words)) else { return };
         let Some(inner) = inner else {
             if name == "ssh" {
-                self.shell_input(name, streams, Sees::Nothing);
+                self.shell_input(name, streams, Vec::new(), Sees::Nothing);
             }
             return;
         };
@@ -172,13 +176,13 @@ impl Walk<'_> {
         match inner.runs {
             WrapperRuns::Code => {
                 if name == "parallel" {
-                    rest.push(Argument::filled(HoleReach::Words));
+                    put_in_words(&mut rest, Some(b"{}"));
                 }
                 let sees = if name == "ssh" { Sees::Nothing } else { Sees::Exported };
                 self.child_code(&joined(&rest), layer, Vec::new(), sees);
             }
             WrapperRuns::Extended => {
-                rest.push(Argument::filled(HoleReach::Words));
+                put_in_words(&mut rest, replaced_text(&words[1..inner.at]));
                 let pipes = Pipes::default();
                 self.behind(layer, rest, &LeafStreams { redirects: Vec::new(), pipes });
             }
@@ -189,10 +193,16 @@ impl Walk<'_> {
                     self.tell_assignment(word);
                 }
                 let inherited = LeafStreams { redirects: input_only(streams), pipes: streams.pipes };
+                let directory = chosen_directory(name, &words[1..inner.at]);
                 if own {
                     self.behind(layer, rest, &inherited)
                 } else {
-                    self.apart(|walk| walk.behind(layer, rest, &inherited))
+                    self.apart(|walk| {
+                        if let Some(directory) = directory {
+                            walk.enter(directory);
+                        }
+                        walk.behind(layer, rest, &inherited)
+                    })
                 }
                 self.via.truncate(told);
             }
@@ -228,13 +238,11 @@ impl Walk<'_> {
             }
             let is_end = |word: &Argument| matches!(word.text(), Some(b";" | b"+")) && name == "find";
             let length = words[at..].iter().position(is_end).unwrap_or(words.len() - at);
-            let filled = |word: &Argument| match word.text() {
-                Some(b"{}") => Argument::filled(HoleReach::Within),
-                _ => word.clone(),
-            };
-            let mut program: Vec<Argument> = words[at..at + length].iter().map(filled).collect();
-            if name != "find" && !program.is_empty() {
-                program.push(Argument::filled(HoleReach::Words));
+            let mut program = words[at..at + length].to_vec();
+            if name == "find" {
+                program.iter_mut().for_each(|word| _ = word.fill(b"{}"));
+            } else if !program.is_empty() {
+                put_in_words(&mut program, Some(b"{}"));
             }
             let layer = [name.as_bytes(), b" ", &words[at - 1].shown()].concat();
             self.apart(|walk| walk.behind(layer, program, &LeafStreams::default()));
@@ -282,13 +290,51 @@ fn joined(words: &[Argument]) -> Vec<u8> {
     words.iter().map(Argument::with_marks).collect::<Vec<_>>().join(&b' ')
 }
 
-/// `docker exec` for `docker`: its second word is part of its name.
+/// `docker exec` for `docker`: the words that lead to a program are part of its name.
 fn layer_name(name: &str, words: &[Argument]) -> Vec<u8> {
-    let is_plain = programs::is_plain_wrapper(name);
-    match words.get(1).and_then(Argument::text) {
-        Some(verb) if !is_plain => [name.as_bytes(), b" ", verb].concat(),
-        _ => name.as_bytes().to_vec(),
+    programs::verbs(name, &known(words)).map_or_else(|| name.into(), |verbs| format!("{name} {verbs}").into_bytes())
+}
+
+/// Puts unknown words from another program in the place of a text, or behind the last word.
+fn put_in_words(words: &mut Vec<Argument>, replaced: Option<&[u8]>) {
+    let places = words.iter_mut().filter_map(|word| word.fill(replaced?).then_some(()));
+    if places.count() == 0 {
+        words.push(Argument::filled(HoleReach::Words));
     }
+}
+
+/// The text that `xargs` with these options replaces. `None` if it adds words at the end.
+fn replaced_text(options: &[Argument]) -> Option<&[u8]> {
+    let mut replaced = None;
+    let mut words = options.iter().map(Argument::text);
+    while let Some(word) = words.next() {
+        replaced = match word {
+            Some(b"-I" | b"-J") => words.next().flatten(),
+            Some(b"-i" | b"--replace") => Some(&b"{}"[..]),
+            Some([b'-', b'I' | b'J' | b'i', text @ ..]) => Some(text),
+            Some(word) => word.strip_prefix(b"--replace=").or(replaced),
+            None => replaced,
+        };
+    }
+    replaced.filter(|text| !text.is_empty())
+}
+
+/// The directory that the options of a wrapper name for its program.
+fn chosen_directory(name: &str, options: &[Argument]) -> Option<Argument> {
+    let letter = match name {
+        "env" => b"-C",
+        "sudo" => b"-D",
+        _ => return None,
+    };
+    options.iter().enumerate().rev().find_map(|(at, option)| {
+        let Some(ArgumentPiece::Text(text)) = option.pieces.first() else { return None };
+        if text == letter || text == b"--chdir" {
+            return options.get(at + 1).cloned();
+        }
+        let value = text.strip_prefix(b"--chdir=").or_else(|| text.strip_prefix(letter))?;
+        let pieces = [ArgumentPiece::Text(value.to_vec())].into_iter().chain(option.pieces[1..].iter().cloned());
+        Some(Argument { pieces: pieces.collect() })
+    })
 }
 
 /// The redirections of a program that a layer runs: standard input, which it reads itself.
@@ -296,23 +342,32 @@ fn input_only(streams: &LeafStreams) -> Vec<Redirection> {
     streams.redirects.iter().filter(|redirect| redirect.descriptor == Some(0)).cloned().collect()
 }
 
+/// The code in the value of an option.
 fn option_code(name: &str, words: &[Argument]) -> Option<Vec<u8>> {
     let (_, letter, long) = CODE_OPTIONS.iter().find(|(program, ..)| *program == name)?;
     for (at, word) in words.iter().enumerate().skip(1) {
         let bytes = word.with_marks();
-        let is_letters = bytes.starts_with(b"-") && !bytes.starts_with(b"--") && *letter != 0;
-        if bytes == *long || (is_letters && bytes.last() == Some(letter)) {
-            return words.get(at + 1).map(Argument::with_marks);
-        }
-        if let Some(code) = bytes.strip_prefix(*long).and_then(|rest| rest.strip_prefix(b"=")) {
-            return Some(code.to_vec());
-        }
-        if is_letters && bytes.get(1) == Some(letter) {
-            return Some(bytes[2..].to_vec());
-        }
-        if !bytes.starts_with(b"-") && name == "env" {
+        let is_letters = bytes.len() > 1 && bytes[0] == b'-' && bytes[1] != b'-';
+        let in_letters = bytes.iter().position(|byte| byte == letter).filter(|_| is_letters && *letter != 0);
+        // What stands behind these is their own value.
+        let in_letters = in_letters.filter(|place| !bytes[1..*place].iter().any(|byte| b"uC".contains(byte)));
+        let (code, rest) = if bytes == *long || in_letters.is_some_and(|place| place + 1 == bytes.len()) {
+            (words.get(at + 1)?.with_marks(), at + 2)
+        } else if let Some(code) = bytes.strip_prefix(*long).and_then(|rest| rest.strip_prefix(b"=")) {
+            (code.to_vec(), at + 1)
+        } else if let Some(place) = in_letters {
+            (bytes[place + 1..].to_vec(), at + 1)
+        } else if !bytes.starts_with(b"-") && name == "env" {
             return None;
+        } else {
+            continue;
+        };
+        if name != "env" {
+            return Some(code);
         }
+        // It reads the text as its own words, and the further words behind it.
+        let further = words.get(rest..).unwrap_or_default().iter().map(Argument::as_code);
+        return Some([b"env".to_vec(), code].into_iter().chain(further).collect::<Vec<_>>().join(&b' '));
     }
     None
 }
