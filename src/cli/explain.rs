@@ -219,7 +219,8 @@ pub(super) fn state(leaf: &Leaf) -> &'static str {
     }
 }
 
-fn why_opaque(leaf: &Leaf) -> Option<&'static str> {
+/// The reason why it is not known what a leaf runs.
+pub(super) fn why_opaque(leaf: &Leaf) -> Option<&'static str> {
     let LeafState::Opaque(reason) = leaf.state else { return None };
     Some(match reason {
         OpaqueReason::Program => "the program's name is not known",

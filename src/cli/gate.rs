@@ -15,7 +15,7 @@ use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::columns::{self, Column};
-use super::explain::{VIA_COLUMNS, WORD_COLUMNS, command, lossy, state};
+use super::explain::{self, VIA_COLUMNS, WORD_COLUMNS, lossy, state};
 use super::look::Look;
 use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
 use super::{quoted, told};
@@ -83,9 +83,10 @@ Further conditions of a rule:
 
 A * is any text, and | stands between words of which one must match. Where a
 value is not known, as in git push $x, the answer is perhaps: a rule that
-allows needs to be sure, and a pack says nothing then, unless rm could get /,
-the home or an empty word. Paths are compared as they are written, without
-the disk. For $PROJECT it looks for the git project that --cwd is in.
+allows needs to be sure, and a pack says nothing then, unless what must lie in
+a directory may be /, the home or empty. Paths are compared as they are
+written, without the disk. For $PROJECT it looks for the git project that
+--cwd is in.
 
 replay lists the commands of the journals on which the rules of --rules and
 your own ones differ; without --rules, those on which your own rules and none
@@ -305,6 +306,16 @@ fn form(action: Action, why: &str, leaves: &[Leaf], verdicts: &[Verdict<'_>]) ->
         why: verdict.sentence(&command(leaf)),
     };
     GateForm { r#do: action.word(), why: why.to_owned(), leaves: leaves.iter().zip(verdicts).map(judged).collect() }
+}
+
+/// A leaf in words: its command, or the reason why there is none to show.
+fn command(leaf: &Leaf) -> String {
+    let words = explain::command(leaf);
+    match explain::why_opaque(leaf) {
+        Some(why) if words.is_empty() => format!("({why})"),
+        Some(why) => format!("{words} ({why})"),
+        None => words,
+    }
 }
 
 /// A row for each program: its verdict, the rule, what leads to it, and its words.

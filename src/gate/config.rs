@@ -90,10 +90,12 @@ fn read(document: &Document, source: &dyn Fn(&Table) -> RuleSource) -> Result<Lo
                 return Err(RulesError::new(table.place, problem, "write [gate], [[rule]] or [program.NAME]"));
             }
             _ => {
-                let problem = format!("the table `{}` is not known, and is passed over", name.join("."));
-                let hint = nearest(name[0], &["gate", "rule", "program"]);
-                let hint = hint.map_or(String::new(), |meant| format!("did you mean {meant}?"));
-                loaded.warnings.push(RulesError::new(table.place, problem, hint));
+                let problem = format!("the table `{}` is not known", name.join("."));
+                // A slip of the pen would pass over what it is to guard.
+                if let Some(meant) = nearest(&name[0].to_lowercase(), &["gate", "rule", "program"]) {
+                    return Err(RulesError::new(table.place, problem, format!("did you mean {meant}?")));
+                }
+                loaded.warnings.push(RulesError::new(table.place, problem + ", and is passed over", ""));
             }
         }
     }
@@ -121,8 +123,12 @@ impl Example<'_> {
         let leaves = gate.leaves(self.command.as_bytes(), &|name| (name == b"HOME").then(|| EXAMPLE_HOME.to_vec()));
         let answers = leaves.iter().map(|leaf| gate.rules[at].answer_on_command(leaf, &facts, &gate.programs));
         let answer = Answer::any(answers);
+        let rule = &gate.rules[at];
+        // What is not known asks, too, unless the file says otherwise.
+        let asks_anyway = rule.action == Action::Ask && gate.perhaps >= Action::Ask;
         let problem = match (self.is_matched, answer) {
             (true, Answer::Yes) | (false, Answer::No) => return Ok(()),
+            (true, Answer::Perhaps) if asks_anyway && rule.counted(answer) == answer => return Ok(()),
             (true, Answer::No) => "does not match",
             (true, Answer::Perhaps) | (false, Answer::Perhaps) => "may match or not, depending on what is not known,",
             (false, Answer::Yes) => "matches",
@@ -184,7 +190,7 @@ fn rule(table: &Table, source: RuleSource) -> Result<(Rule, Vec<Example<'_>>), R
             "outside" => rule.outside = pair.directories()?,
             "inside" => rule.inside = pair.directories()?,
             "cwd" => rule.cwd = pair.directories()?,
-            "writes" => rule.writes = pair.some()?.iter().map(|place| Place::new(place)).collect(),
+            "writes" => rule.writes = pair.some()?.iter().map(|place| pair.place(place)).collect::<Result<_, _>>()?,
             "kills" => rule.kills_others = pair.choice(&[("others", true)])?,
             "agent" => rule.agent = Some(pair.glob()?),
             "session" => rule.session = Some(pair.glob()?),
@@ -310,7 +316,7 @@ impl Pair {
     }
 
     fn directories(&self) -> Result<Vec<Place>, RulesError> {
-        let place = |written: &String| match Place::new(written) {
+        let place = |written: &String| match self.place(written)? {
             Place::Named(_) => {
                 let problem = format!("`{written}` has no beginning");
                 Err(self.wrong(problem, "write a path that begins with /, ~, $HOME or $PROJECT"))
@@ -318,6 +324,20 @@ impl Pair {
             place => Ok(place),
         };
         self.some()?.iter().map(place).collect()
+    }
+
+    /// A directory, a file, or the end of a path.
+    fn place(&self, written: &str) -> Result<Place, RulesError> {
+        let place = Place::new(written);
+        if let (Place::Named(_), Some(name)) = (&place, written.strip_prefix('$')) {
+            let name = name.split('/').next().unwrap_or(name);
+            return Err(self.wrong(format!("`${name}` is not known"), meant(name, &["HOME", "PROJECT"])));
+        }
+        if written.split('/').any(|name| name == "..") {
+            let problem = format!("`{written}` has `..` in it");
+            return Err(self.wrong(problem, "write where it leads: paths are compared as they are written"));
+        }
+        Ok(place)
     }
 
     fn why(&self) -> Result<String, RulesError> {

@@ -1,6 +1,6 @@
 //! Files that are refused: each with the place, the problem, and what to write instead.
 
-use rexec_host::gate::load;
+use rexec_host::gate::{load, packs};
 
 /// `line:column: problem (hint)` of a file that is refused.
 fn refused(text: &str) -> String {
@@ -153,14 +153,43 @@ fn a_rule_that_never_counts_is_refused() {
 }
 
 #[test]
-fn a_table_that_is_not_known_is_warned_of() {
-    let loaded = load(b"[host]\nprompts = 'ask'\n[gat]\n", "x").expect("loads");
-    let warnings: Vec<String> = loaded.warnings.iter().map(|warning| format!("{warning} ({})", warning.hint)).collect();
+fn a_table_or_a_place_that_is_nearly_known_is_refused() {
+    for (text, wanted) in [
+        ("[gat]\n", "1:1: the table `gat` is not known (did you mean gate?)"),
+        ("[Gate]\n", "1:1: the table `Gate` is not known (did you mean gate?)"),
+        ("[[rules]]\n", "1:1: the table `rules` is not known (did you mean rule?)"),
+        (
+            "[[rule]]\ndo = 'ask'\nrun = 'rm'\noutside = ['$PROJEKT']",
+            "4:11: `$PROJEKT` is not known (did you mean PROJECT?)",
+        ),
+        ("[[rule]]\ndo = 'ask'\nwrites = ['$TMP/a']", "3:10: `$TMP` is not known (one of HOME, PROJECT)"),
+        (
+            "[[rule]]\ndo = 'ask'\nrun = 'rm'\noutside = ['$PROJECT/../a']",
+            "4:11: `$PROJECT/../a` has `..` in it (write where it leads: paths are compared as they are written)",
+        ),
+    ] {
+        assert_eq!(refused(text), wanted, "{text}");
+    }
+}
+
+/// A person may change a pack in a file of their own.
+#[test]
+fn a_pack_is_a_file_of_rules_as_well() {
+    for name in packs::NAMES {
+        let text = packs::text(name).expect("a pack");
+        assert_eq!(refused(text), "nothing", "{name}");
+    }
+    let unknown = "yes = ['rm -rf \"$x\"/*']\n[gate]\nperhaps = 'allow'";
+    let may = "may match or not, depending on what is not known,";
     assert_eq!(
-        warnings,
-        [
-            "1:1: the table `host` is not known, and is passed over ()",
-            "3:1: the table `gat` is not known, and is passed over (did you mean gate?)"
-        ]
+        refused(&format!("{RULE}run = 'rm'\noutside = ['/tmp']\n{unknown}")),
+        format!("5:7: this rule {may} `rm -rf \"$x\"/*` (change the rule, or take the command out of `yes`)")
     );
+}
+
+#[test]
+fn a_table_that_is_not_known_is_warned_of() {
+    let loaded = load(b"[host]\nprompts = 'ask'\n", "x").expect("loads");
+    let warnings: Vec<String> = loaded.warnings.iter().map(|warning| format!("{warning} ({})", warning.hint)).collect();
+    assert_eq!(warnings, ["1:1: the table `host` is not known, and is passed over ()"]);
 }
