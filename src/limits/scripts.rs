@@ -20,6 +20,8 @@ pub const SCRIPT_LAYERS_MAX: usize = 12;
 pub const SCRIPT_LOOKAHEAD_BYTES: usize = 512;
 /// Here-documents that one line may begin, as in bash.
 pub const SCRIPT_HERE_DOCUMENTS_MAX: usize = 16;
+/// Turns of a text's loops over known words that are read one by one. Of further ones the word is not known.
+pub const SCRIPT_TURNS_MAX: usize = 64;
 /// Variables of a text whose values are followed. The values of further ones are not known.
 pub const SCRIPT_VARIABLES_MAX: usize = 256;
 /// The longest value that is followed, bytes. A longer one is not known.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::tree::{Problem, RedirectKind};
 
 /// A program that a text runs, or a layer such as `sudo` in front of one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Leaf {
     /// The executed name or path. Empty if it is unknown, and for redirections without a command.
     pub program: Vec<u8>,
@@ -18,6 +18,8 @@ pub struct Leaf {
     pub directory: Option<Argument>,
     pub state: LeafState,
     pub pipes: Pipes,
+    /// The text of its standard input, if the text itself tells.
+    pub input: Option<Rc<Argument>>,
 }
 
 /// The pipes between which a leaf stands.
@@ -88,7 +90,7 @@ impl fmt::Display for Via {
 }
 
 /// A redirection of a leaf.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Redirection {
     /// `None` if the shell chooses the number.
     pub descriptor: Option<u32>,

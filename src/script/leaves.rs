@@ -13,7 +13,8 @@ use super::leaf::{Argument, ArgumentPiece, HOLE_BYTE, HoleKind, HoleReach, Leaf,
 use super::leaf::{Redirection, Via};
 use super::syntax::{ReadingBudget, ShellText};
 use super::tree::{
-    Clause, List, NewValue, Pipeline, PipelineStage, Problem, Redirect, RedirectTarget, ShellWord, StageKind, ValueKind,
+    Clause, List, NewValue, Pipeline, PipelineStage, Problem, Redirect, RedirectKind, RedirectTarget, ShellWord,
+    StageKind, ValueKind,
 };
 use super::values::{KnownVariables, Scope, ValuesMark, VariableLookup, has_hole, unknown};
 use crate::limits;
@@ -56,12 +57,18 @@ struct Walk<'a> {
     /// The arguments of the code being read, if they are known.
     arguments: Option<Vec<Argument>>,
     via: Vec<Via>,
+    /// The standard input of the code being read.
+    input: StandardInput,
+    /// The text that the last command has written into its pipe, if it is known.
+    piped: Option<Rc<Argument>>,
     /// The traps that the running shell has set.
     traps: Vec<Trap>,
     /// The number of texts around the one being read.
     layers: usize,
     /// The number of lists around the current place, in all texts together.
     depth: u32,
+    /// The number of turns of loops that are walked one by one.
+    turns: usize,
     /// The number of loops that are walked only to see the variables that they set.
     rehearsals: usize,
     /// The weight of the leaves, bytes.
@@ -84,6 +91,45 @@ struct Trap {
 struct LeafStreams {
     redirects: Vec<Redirection>,
     pipes: Pipes,
+    /// The standard input that it has without redirections of its own.
+    around: StandardInput,
+}
+
+/// The source of what a command reads.
+#[derive(Debug, Clone, Default)]
+enum StandardInput {
+    /// That of the text itself, or nothing.
+    #[default]
+    Outer,
+    /// A pipe or a file of unknown content.
+    Stream,
+    File,
+    /// It stands in the text.
+    Text(Rc<Argument>),
+}
+
+impl LeafStreams {
+    /// What it reads: its last redirection counts.
+    fn input(&self) -> StandardInput {
+        let Some(own) = self.redirects.iter().rev().find(|redirect| redirect.descriptor == Some(0)) else {
+            return self.around.clone();
+        };
+        let is_process =
+            matches!(&own.target.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Process);
+        match own.kind {
+            RedirectKind::HereDocument | RedirectKind::HereString => StandardInput::Text(Rc::new(own.target.clone())),
+            RedirectKind::Duplicate => StandardInput::Outer,
+            _ if is_process => StandardInput::Stream,
+            _ if own.target.text() == Some(b"/dev/null") => StandardInput::Outer,
+            _ => StandardInput::File,
+        }
+    }
+
+    /// Returns true if the output goes into a pipe: no redirection says otherwise.
+    fn writes_pipe(&self) -> bool {
+        let keeps = |redirect: &Redirection| redirect.descriptor.is_some_and(|descriptor| descriptor != 1);
+        self.pipes.writes && self.redirects.iter().all(keeps)
+    }
 }
 
 /// The builtins of POSIX in front of which an assignment stays in force.
@@ -138,10 +184,27 @@ impl<'a> Walk<'a> {
         let values = KnownVariables::new(environment);
         let layers = 0;
         let depth = 0;
+        let turns = 0;
         let rehearsals = 0;
         let weight = 0;
         let budget = ReadingBudget::default();
-        Self { leaves, values, aliases, arguments: None, via, traps, layers, depth, rehearsals, weight, budget }
+        let input = StandardInput::Outer;
+        Self {
+            leaves,
+            values,
+            aliases,
+            arguments: None,
+            via,
+            input,
+            piped: None,
+            traps,
+            layers,
+            depth,
+            turns,
+            rehearsals,
+            weight,
+            budget,
+        }
     }
 
     /// Reads code in the running shell. The name of the first layer is not recorded.
@@ -227,6 +290,7 @@ impl<'a> Walk<'a> {
                 directory: None,
                 state,
                 pipes: Pipes::default(),
+                input: None,
             });
             return;
         }
@@ -239,7 +303,11 @@ impl<'a> Walk<'a> {
         let redirects = streams.redirects.clone();
         let directory = self.values.directory();
         let pipes = streams.pipes;
-        self.leaves.push(Leaf { program, arguments, redirects, via, directory, state, pipes });
+        let input = match streams.input() {
+            StandardInput::Text(text) => Some(text),
+            _ => None,
+        };
+        self.leaves.push(Leaf { program, arguments, redirects, via, directory, state, pipes, input });
     }
 
     /// Walks a subshell: its traps run at its end, and its changes are taken back.
@@ -284,8 +352,10 @@ impl<'a> Walk<'a> {
         let outside = self.values.go_elsewhere();
         let arguments = self.arguments.take();
         let traps = std::mem::take(&mut self.traps);
+        let input = std::mem::take(&mut self.input);
         walk(self);
         self.run_traps();
+        self.input = input;
         self.traps = traps;
         self.arguments = arguments;
         self.values.come_back(outside);
@@ -343,8 +413,13 @@ impl<'a> Walk<'a> {
             return self.stage(stage, Pipes::default());
         }
         let last = pipeline.stages.len() - 1;
+        let outer = self.input.clone();
         for (at, stage) in pipeline.stages.iter().enumerate() {
             let pipes = Pipes { reads: at > 0, writes: at < last };
+            let written = self.piped.take();
+            if at > 0 {
+                self.input = written.map_or(StandardInput::Stream, StandardInput::Text);
+            }
             if at < last {
                 self.apart(|walk| walk.stage(stage, pipes));
             } else {
@@ -352,17 +427,26 @@ impl<'a> Walk<'a> {
                 self.perhaps(|walk| walk.stage(stage, pipes));
             }
         }
+        self.piped = None;
+        self.input = outer;
     }
 
     fn stage(&mut self, stage: &PipelineStage, pipes: Pipes) {
         if let StageKind::Simple(clause) = &stage.kind {
             return self.simple(clause, &stage.redirects, pipes);
         }
-        if !stage.redirects.is_empty() {
-            let redirects = self.redirections(&stage.redirects);
-            self.leaf(Vec::new(), Vec::new(), &LeafStreams { redirects, pipes }, LeafState::Known);
+        let streams = self.streams(&stage.redirects, pipes);
+        if !streams.redirects.is_empty() {
+            self.leaf(Vec::new(), Vec::new(), &streams, LeafState::Known);
         }
-        match &stage.kind {
+        let outer = std::mem::replace(&mut self.input, streams.input());
+        self.compound(&stage.kind);
+        self.input = outer;
+        self.piped = None;
+    }
+
+    fn compound(&mut self, kind: &StageKind) {
+        match kind {
             StageKind::Simple(_) | StageKind::Nothing => {}
             StageKind::Group(list) => self.list(list),
             StageKind::Subshell(list) => self.apart(|walk| walk.list(list)),
@@ -373,11 +457,13 @@ impl<'a> Walk<'a> {
             }),
             StageKind::Loop(lists) => self.repeated(|walk| lists.iter().for_each(|list| walk.list(list))),
             StageKind::For { name, words, body } => {
-                words.iter().for_each(|word| drop(self.expand(word)));
-                self.repeated(|walk| {
-                    walk.values.forget(name);
-                    walk.list(body);
-                });
+                let values: Vec<Argument> = words.iter().flat_map(|word| self.expand(word)).collect();
+                if !self.turns(name, &values, body) {
+                    self.repeated(|walk| {
+                        walk.values.forget(name);
+                        walk.list(body);
+                    });
+                }
             }
             StageKind::Case { subject, arms } => {
                 self.whole(subject);
@@ -396,17 +482,45 @@ impl<'a> Walk<'a> {
                 walk.stage(body, Pipes::default());
                 walk.via.pop();
             }),
-            StageKind::Coprocess(body) => self.apart(|walk| walk.stage(body, Pipes { reads: true, writes: true })),
+            StageKind::Coprocess(body) => self.apart(|walk| {
+                walk.input = StandardInput::Stream;
+                walk.stage(body, Pipes { reads: true, writes: true });
+            }),
         }
+    }
+
+    /// Walks each turn of a loop over these words. Returns false if a word is not known, or if there are too many.
+    fn turns(&mut self, name: &[u8], words: &[Argument], body: &List) -> bool {
+        let is_known = !words.is_empty() && words.iter().all(|word| word.text().is_some());
+        let turns = self.turns + words.len();
+        if !is_known || self.rehearsals > 0 || turns > limits::SCRIPT_TURNS_MAX {
+            return false;
+        }
+        self.turns = turns;
+        let mut before = self.leaves.len();
+        for word in words {
+            let begin = self.leaves.len();
+            self.perhaps(|walk| {
+                walk.values.set(name, word.clone(), Scope::Shell);
+                walk.list(body);
+            });
+            // A turn like the one before says nothing new.
+            if begin > before && self.leaves[begin..] == self.leaves[before..begin] {
+                self.leaves.truncate(begin);
+            } else {
+                before = begin;
+            }
+        }
+        true
     }
 
     fn simple(&mut self, clause: &Clause, redirects: &[Redirect], pipes: Pipes) {
         let words: Vec<Argument> = clause.words.iter().flat_map(|word| self.expand(word)).collect();
-        let redirects = self.redirections(redirects);
+        let streams = self.streams(redirects, pipes);
         if words.is_empty() {
             clause.assignments.iter().for_each(|value| self.assign(value, Scope::Shell));
-            if !redirects.is_empty() {
-                self.leaf(Vec::new(), Vec::new(), &LeafStreams { redirects, pipes }, LeafState::Known);
+            if !streams.redirects.is_empty() {
+                self.leaf(Vec::new(), Vec::new(), &streams, LeafState::Known);
             }
             return;
         }
@@ -422,7 +536,9 @@ impl<'a> Walk<'a> {
             let code = [code].into_iter().chain(rest).collect::<Vec<_>>().concat();
             self.perhaps(|walk| walk.code(&code, Via::Alias(name)));
         }
-        self.program(words, &LeafStreams { redirects, pipes });
+        let piped = if streams.writes_pipe() { written_text(&words, &streams) } else { None };
+        self.program(words, &streams);
+        self.piped = piped;
         if clause.assignments.is_empty() {
             return;
         }
@@ -466,6 +582,10 @@ impl<'a> Walk<'a> {
         self.values.set(name, value, scope);
     }
 
+    fn streams(&mut self, redirects: &[Redirect], pipes: Pipes) -> LeafStreams {
+        LeafStreams { redirects: self.redirections(redirects), pipes, around: self.input.clone() }
+    }
+
     fn redirections(&mut self, redirects: &[Redirect]) -> Vec<Redirection> {
         let redirection = |redirect: &Redirect| {
             let target = match &redirect.target {
@@ -476,6 +596,46 @@ impl<'a> Walk<'a> {
         };
         redirects.iter().map(redirection).collect()
     }
+}
+
+/// The text that a command writes, if its words tell: those of `echo`, `printf` without a format, and `cat` of a text.
+fn written_text(words: &[Argument], streams: &LeafStreams) -> Option<Rc<Argument>> {
+    let (program, arguments) = words.split_first()?;
+    match program.text()? {
+        b"cat" if arguments.is_empty() => match streams.input() {
+            StandardInput::Text(text) => Some(text),
+            _ => None,
+        },
+        b"echo" => {
+            let begin = arguments.iter().take_while(|word| matches!(word.text(), Some(b"-n" | b"-e" | b"-E"))).count();
+            joined_lines(&arguments[begin..], b" ")
+        }
+        b"printf" => match arguments {
+            [text] if !text.with_marks().contains(&b'%') => joined_lines(arguments, b""),
+            [format, texts @ ..] if matches!(format.text(), Some(b"%s" | b"%s\\n")) => {
+                let between: &[u8] = if format.text() == Some(b"%s") { b"" } else { b"\n" };
+                joined_lines(texts, between)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Words with a text between them. A backslash stands for another byte in some shells, so nothing is known of it.
+fn joined_lines(words: &[Argument], between: &[u8]) -> Option<Rc<Argument>> {
+    let mut whole = Argument::default();
+    for (at, word) in words.iter().enumerate() {
+        if word.with_marks().contains(&b'\\') {
+            return None;
+        }
+        if at > 0 {
+            whole.push_text(between);
+        }
+        whole.pieces.extend(word.pieces.iter().cloned());
+    }
+    whole.push_text(b"\n");
+    Some(Rc::new(whole.joined()))
 }
 
 impl Argument {

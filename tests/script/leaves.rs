@@ -130,6 +130,48 @@ fn here_documents_are_data_unless_a_shell_reads_them() {
     check("git commit -m 'git push --force'", &["git commit -m git push --force"]);
 }
 
+/// A shell reads what the commands around it are fed with.
+#[test]
+fn input_reaches_the_commands_within() {
+    check("curl x | { sh; }", &["curl x", "sh", "!ShellReadsPipe"]);
+    check("curl x | (a; sh)", &["curl x", "a", "sh", "!ShellReadsPipe"]);
+    check("curl x | if a; then sh; fi; sh", &["curl x", "a", "sh", "!ShellReadsPipe", "sh"]);
+    check("{ bash; } <<E\nrm a\nE", &["<>rm a", "bash", "bash > rm a"]);
+    check("eval sh <<E\nrm a\nE", &["eval sh <>rm a", "eval > sh", "eval > sh > rm a"]);
+    check("ssh h bash <<E\nrm a\nE", &["ssh h bash <>rm a", "ssh > bash @$PWD", "ssh > bash > rm a @$PWD"]);
+    check("bash -c sh <<E\nrm a\nE", &["bash -c sh <>rm a", "bash -c > sh", "bash -c > sh > rm a"]);
+    check(
+        "curl x | sudo bash -c 'sh -s'",
+        &[
+            "curl x",
+            "sudo bash -c sh -s",
+            "sudo > bash -c sh -s",
+            "sudo > bash -c > sh -s",
+            "sudo > bash -c > !ShellReadsPipe",
+        ],
+    );
+    check("curl x | { sh </dev/null; sh <&3; sh <f; }", &["curl x", "sh <>/dev/null", "sh <>3", "sh <>f"]);
+    check("curl x | { f() { sh; }; }", &["curl x", "f() > sh @$PWD"]);
+    check("ls | while read x; do python3; done", &["ls", "read x", "python3 !foreign"]);
+}
+
+#[test]
+fn a_text_goes_through_a_pipe() {
+    check("echo rm a | sh", &["echo rm a", "sh", "sh > rm a"]);
+    check("echo -n 'rm a' b | cat | bash -s", &["echo -n rm a b", "cat", "bash -s", "bash > rm a b"]);
+    check("printf '%s\\n' 'rm a' ls | sh", &["printf %s\\n rm a ls", "sh", "sh > rm a", "sh > ls"]);
+    check("printf 'rm a' | sudo sh", &["printf rm a", "sudo sh", "sudo > sh", "sudo > sh > rm a"]);
+    check("cat <<E | sh\nrm a\nE", &["cat <>rm a", "sh", "sh > rm a"]);
+    check("echo 'rm\\n' | sh", &["echo rm\\n", "sh", "!ShellReadsPipe"]);
+    check("printf %d 1 | sh", &["printf %d 1", "sh", "!ShellReadsPipe"]);
+    check("echo rm a 2>&1 | sh", &["echo rm a <>1", "sh", "sh > rm a"]);
+    check("echo rm a >f | sh", &["echo rm a <>f", "sh", "!ShellReadsPipe"]);
+    check("echo rm a &>f | sh", &["echo rm a <>f", "sh", "!ShellReadsPipe"]);
+    check("{ echo rm a; } | sh", &["echo rm a", "sh", "!ShellReadsPipe"]);
+    check("echo \"rm $x\" | sh", &["echo rm $x !open", "sh", "sh > !Code", "sh > rm … !open"]);
+    check("echo rm a | ls | sh; sh", &["echo rm a", "ls", "sh", "!ShellReadsPipe", "sh"]);
+}
+
 #[test]
 fn what_runs_may_be_unknown_for_many_reasons() {
     check("$x y", &["$x y !Program"]);
@@ -162,7 +204,8 @@ fn values_are_put_in_where_every_way_leads_to_them() {
     check("x=1; if a; then x=2; fi; rm $x", &["a", "rm $x !open"]);
     check("x=1; true && x=2; rm $x", &["true", "rm $x !open"]);
     check("x=1; (x=2; rm $x); rm $x", &["rm 2", "rm 1"]);
-    check("x=1; for i in a b; do rm $x; x=2; done", &["rm $x !open"]);
+    check("x=1; for i in a b; do rm $x; x=2; done", &["rm 1", "rm $x !open"]);
+    check("x=1; for i in $y; do rm $x; x=2; done", &["rm $x !open"]);
     check("x=1; read x; rm $x", &["read x", "rm $x !open"]);
     check("x=1; f() { x=2; }; f; rm $x", &["f", "rm $x !open"]);
     check("x=1; . ./e; rm $x; x=3; rm $x", &[". ./e", "rm $x !open", "rm 3"]);
@@ -195,6 +238,21 @@ fn cd_is_followed_as_far_as_it_is_literal() {
     check("cd - ; make; cd; make", &["cd -", "make @$PWD", "cd @$PWD", "make @/people/ann"]);
     check("cd \"$x\"; make", &["cd $x !open", "make @$x"]);
     check("make | (cd a; x)", &["make", "cd a", "x @a"]);
+}
+
+/// Each turn of a loop over known words is read with its word.
+#[test]
+fn the_words_of_a_loop_are_known() {
+    check("for d in a b/c; do rm -rf \"$d\"; done; rm $d", &["rm -rf a", "rm -rf b/c", "rm $d !open"]);
+    check("for i in 1 2 3; do ls; sleep 1; done", &["ls", "sleep 1"]);
+    check("for i in 1 2; do ls; read x; rm $x; done", &["ls", "read x", "rm $x !open"]);
+    check("for i in a \"$x\"; do rm $i; done", &["rm $i !open"]);
+    check("for i in *; do rm $i; done", &["rm $i !open"]);
+    check("for i; do rm $i; done", &["rm $i !open"]);
+    check("while x; do for i in a b; do rm $i; done; done", &["x", "rm a", "rm b"]);
+    let words = |count: usize| "a ".repeat(count);
+    check(&format!("for i in {}; do rm $i; done", words(65)), &["rm $i !open"]);
+    check(&format!("for i in {0}; do for j in {0}; do rm $j; done; done", words(8)), &["rm a", "rm $j !open"]);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Changes by the shell's own commands: variables, the directory, aliases.
 
-use super::{LeafStreams, Walk};
+use super::Walk;
 use crate::limits;
 use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, OpaqueReason, Via};
-use crate::script::tree::RedirectKind;
 use crate::script::values::{Scope, has_hole};
 
 impl Walk<'_> {
@@ -184,24 +183,6 @@ impl Walk<'_> {
             if self.aliases.len() < limits::SCRIPT_VARIABLES_MAX {
                 self.aliases.push((name, code));
             }
-        }
-    }
-
-    /// The text of standard input, if it is a part of the text itself.
-    pub(super) fn given_input(streams: &LeafStreams) -> Option<&Argument> {
-        let own = streams.redirects.iter().rev().find(|redirect| redirect.descriptor == Some(0))?;
-        let is_text = matches!(own.kind, RedirectKind::HereDocument | RedirectKind::HereString);
-        is_text.then_some(&own.target)
-    }
-
-    /// Returns true if standard input comes from a pipe.
-    pub(super) fn reads_pipe(streams: &LeafStreams) -> bool {
-        let own = streams.redirects.iter().rev().find(|redirect| redirect.descriptor == Some(0));
-        match own {
-            Some(own) => {
-                matches!(&own.target.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Process)
-            }
-            None => streams.pipes.reads,
         }
     }
 }

@@ -1,12 +1,10 @@
 //! Programs that run others, in their arguments or on their input.
 
-use super::{LeafStreams, Walk};
+use super::{LeafStreams, StandardInput, Walk};
 use crate::limits;
-use crate::script::leaf::{
-    Argument, ArgumentPiece, HoleKind, HoleReach, LeafState, OpaqueReason, Pipes, Redirection, Via,
-};
+use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, LeafState, OpaqueReason, Redirection, Via};
 use crate::script::programs::{self, ShellReads, WrapperRuns};
-use crate::script::tree::{Problem, RedirectKind};
+use crate::script::tree::Problem;
 
 /// The variables that code sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +13,22 @@ enum Sees {
     Exported,
     /// Another machine or a remote shell sees nothing.
     Nothing,
+}
+
+/// A shell that runs code in its own process.
+#[derive(Debug)]
+struct ChildShell {
+    layer: Vec<u8>,
+    arguments: Vec<Argument>,
+    input: StandardInput,
+    sees: Sees,
+}
+
+impl ChildShell {
+    /// A shell here, without arguments.
+    fn of(layer: impl Into<Vec<u8>>, input: StandardInput) -> Self {
+        Self { layer: layer.into(), arguments: Vec::new(), input, sees: Sees::Exported }
+    }
 }
 
 /// Programs that run the value of an option as code: the name, the option's letter, its long form.
@@ -77,10 +91,12 @@ impl Walk<'_> {
             "eval" => {
                 let begin = 1 + usize::from(words.get(1).and_then(Argument::text) == Some(b"--"));
                 let code = joined(&words[begin.min(words.len())..]);
+                let outer = std::mem::replace(&mut self.input, streams.input());
                 self.code(&code, Via::Layer(b"eval".to_vec()));
+                self.input = outer;
             }
             "find" | "fd" | "fdfind" => self.executing(&name, &words),
-            "git" => self.git(&words),
+            "git" => self.git(&words, streams),
             _ if programs::is_readable_shell(&name) => self.shell(&name, words, streams),
             _ => {
                 self.builtin(&name, &words);
@@ -102,17 +118,24 @@ impl Walk<'_> {
     }
 
     /// Code for a shell of its own.
-    fn child_code(&mut self, code: &[u8], layer: Vec<u8>, arguments: Vec<Argument>, sees: Sees) {
+    fn child_code(&mut self, code: &[u8], child: ChildShell) {
+        let ChildShell { layer, arguments, input, sees } = child;
+        let outer = self.input.clone();
         self.apart(|walk| {
             walk.arguments = Some(arguments);
             match sees {
                 Sees::Exported => {
                     walk.values.hide_unexported();
+                    walk.input = input;
                     walk.code(code, Via::Layer(layer));
                 }
-                Sees::Nothing => walk.elsewhere(|walk| walk.code(code, Via::Layer(layer))),
+                Sees::Nothing => walk.elsewhere(|walk| {
+                    walk.input = input;
+                    walk.code(code, Via::Layer(layer));
+                }),
             }
         });
+        self.input = outer;
     }
 
     /// Reads the code of a shell: the argument of `-c`, or its standard input.
@@ -121,7 +144,8 @@ impl Walk<'_> {
             ShellReads::Code(at) => {
                 let code = words[at].with_marks();
                 let arguments = words.get(at + 2..).unwrap_or_default().to_vec();
-                self.child_code(&code, format!("{name} -c").into_bytes(), arguments, Sees::Exported);
+                let child = ChildShell::of(format!("{name} -c"), streams.input());
+                self.child_code(&code, ChildShell { arguments, ..child });
             }
             ShellReads::Script(at) => {
                 let is_process = |piece: &ArgumentPiece| matches!(piece, ArgumentPiece::Hole(hole) if hole.kind == HoleKind::Process);
@@ -142,18 +166,21 @@ impl Walk<'_> {
 
     /// Reads the standard input of a shell, here or elsewhere, as its commands.
     fn shell_input(&mut self, name: &str, streams: &LeafStreams, arguments: Vec<Argument>, sees: Sees) {
-        if let Some(code) = Self::given_input(streams) {
-            let code = code.with_marks();
-            self.child_code(&code, name.as_bytes().to_vec(), arguments, sees);
-        } else if Self::reads_pipe(streams) {
-            self.opaque(OpaqueReason::ShellReadsPipe, Vec::new());
+        match streams.input() {
+            StandardInput::Text(code) => {
+                // The code reads what is left of it.
+                let child = ChildShell::of(name, StandardInput::Outer);
+                self.child_code(&code.with_marks(), ChildShell { arguments, sees, ..child });
+            }
+            StandardInput::Stream => self.opaque(OpaqueReason::ShellReadsPipe, Vec::new()),
+            StandardInput::Outer | StandardInput::File => {}
         }
     }
 
     /// Adds the leaves of the words after a wrapper's own ones.
     fn wrapped(&mut self, name: &str, words: &[Argument], streams: &LeafStreams) {
         if let Some(code) = option_code(name, words) {
-            return self.child_code(&code, name.as_bytes().to_vec(), Vec::new(), Sees::Exported);
+            return self.child_code(&code, ChildShell::of(name, streams.input()));
         }
         if name == "su" {
             return self.shell_input(name, streams, Vec::new(), Sees::Exported);
@@ -179,12 +206,11 @@ impl Walk<'_> {
                     put_in_words(&mut rest, Some(b"{}"));
                 }
                 let sees = if name == "ssh" { Sees::Nothing } else { Sees::Exported };
-                self.child_code(&joined(&rest), layer, Vec::new(), sees);
+                self.child_code(&joined(&rest), ChildShell { sees, ..ChildShell::of(layer, streams.input()) });
             }
             WrapperRuns::Extended => {
                 put_in_words(&mut rest, replaced_text(&words[1..inner.at]));
-                let pipes = Pipes::default();
-                self.behind(layer, rest, &LeafStreams { redirects: Vec::new(), pipes });
+                self.behind(layer, rest, &LeafStreams::default());
             }
             WrapperRuns::Program | WrapperRuns::Assigned => {
                 let own = ["command", "builtin", "exec"].contains(&name);
@@ -192,7 +218,8 @@ impl Walk<'_> {
                 for word in &words[1..inner.at] {
                     self.tell_assignment(word);
                 }
-                let inherited = LeafStreams { redirects: input_only(streams), pipes: streams.pipes };
+                let around = streams.around.clone();
+                let inherited = LeafStreams { redirects: input_only(streams), pipes: streams.pipes, around };
                 let directory = chosen_directory(name, &words[1..inner.at]);
                 if own {
                     self.behind(layer, rest, &inherited)
@@ -251,7 +278,7 @@ impl Walk<'_> {
     }
 
     /// Reads the code that git runs: aliases in its arguments, and the commands of `rebase --exec` and its like.
-    fn git(&mut self, words: &[Argument]) {
+    fn git(&mut self, words: &[Argument], streams: &LeafStreams) {
         let mut before: &[u8] = b"";
         for word in &words[1..] {
             let bytes = word.with_marks();
@@ -265,7 +292,7 @@ impl Walk<'_> {
                 _ => value(b"--exec="),
             };
             if let Some(code) = code {
-                self.child_code(&code, b"git".to_vec(), Vec::new(), Sees::Exported);
+                self.child_code(&code, ChildShell::of("git", streams.input()));
             }
             before = word.text().unwrap_or_default();
         }
@@ -389,12 +416,7 @@ fn is_foreign(name: &str, words: &[Argument], streams: &LeafStreams) -> bool {
     let mut operands =
         words[1..].iter().filter(|word| !word.text().is_some_and(|text| text.len() > 1 && text[0] == b'-'));
     let operand = operands.next().and_then(Argument::text);
-    let is_fed = streams.pipes.reads
-        || streams.redirects.iter().any(|redirect| {
-            redirect.descriptor == Some(0)
-                && redirect.kind != RedirectKind::Duplicate
-                && redirect.target.text() != Some(b"/dev/null")
-        });
+    let is_fed = !matches!(streams.input(), StandardInput::Outer);
     let reads_input = matches!(operand, Some(b"-" | b"/dev/stdin")) || (operand.is_none() && is_fed);
     let first_options =
         words[1..].iter().take_while(|word| word.text().is_none_or(|text| text.starts_with(b"-") || text == b"eval"));
