@@ -198,20 +198,23 @@ impl Path {
 /// Returns true if a word with an unknown part can be the root, a home, or empty: the part may be empty.
 pub(super) fn can_be_root(word: &Argument, facts: &Facts<'_>) -> bool {
     let mut text = Vec::new();
-    let mut is_unknown = false;
+    let (mut is_unknown, mut is_filled) = (false, false);
     for piece in &word.pieces {
         match piece {
             ArgumentPiece::Text(more) => text.extend_from_slice(more),
             ArgumentPiece::Hole(hole) => match &hole.kind {
                 HoleKind::Variable(_) | HoleKind::Home(_) | HoleKind::Output(OutputOf::Other) => is_unknown = true,
                 HoleKind::Pattern(written) => text.extend_from_slice(written),
-                HoleKind::Output(_) | HoleKind::Arithmetic | HoleKind::Process | HoleKind::Filled => return false,
+                HoleKind::Filled => is_filled = true,
+                HoleKind::Output(_) | HoleKind::Arithmetic | HoleKind::Process => return false,
             },
         }
     }
     let is_trailing = |byte: &u8| b"*/.".contains(byte);
     let end = text.iter().rposition(|byte| !is_trailing(byte)).map_or(0, |at| at + 1);
-    is_unknown && (end == 0 || facts.home.is_some_and(|home| home == &text[..end]))
+    let is_home = facts.home.is_some_and(|home| home == &text[..end]);
+    // What another program fills in is a name, and not empty.
+    is_unknown && (end == 0 || is_home) || is_filled && (is_home || (end == 0 && text.starts_with(b"/")))
 }
 
 /// Redirections to what keeps nothing.

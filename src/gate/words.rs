@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::answer::{Answer, Glob};
-use crate::script::{Argument, ArgumentPiece, Hole, HoleKind, HoleReach, Leaf, RedirectKind, base_name};
+use crate::script::{Argument, ArgumentPiece, Hole, HoleKind, HoleReach, Leaf, base_name};
 
 /// The options of a program whose value stands in the next word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub(super) struct Words<'l> {
     /// `--` is among them.
     has_dashes: bool,
     /// What a program reads as code on its input.
-    input: Vec<&'l Argument>,
+    input: Option<&'l Argument>,
 }
 
 /// Programs whose standard input is code, as the values of their options may be. All of it counts as operands.
@@ -126,7 +126,7 @@ impl<'l> Words<'l> {
     pub(super) fn of(leaf: &'l Leaf, programs: &'l [ValueOptions]) -> Self {
         let name = base_name(&leaf.program);
         let known = programs.iter().chain(&KNOWN).find(|known| known.program.as_bytes() == name);
-        let mut words = Self { known, options: Vec::new(), operands: Vec::new(), has_dashes: false, input: Vec::new() };
+        let mut words = Self { known, options: Vec::new(), operands: Vec::new(), has_dashes: false, input: None };
         let reads_code = READ_CODE.iter().any(|program| program.as_bytes() == name);
         let (mut is_ended, mut is_value, mut may_be_value) = (false, false, false);
         for (at, word) in leaf.arguments.iter().enumerate() {
@@ -148,8 +148,7 @@ impl<'l> Words<'l> {
             }
         }
         if reads_code {
-            let is_text = |kind| matches!(kind, RedirectKind::HereDocument | RedirectKind::HereString);
-            words.input.extend(leaf.redirects.iter().filter(|own| is_text(own.kind)).map(|own| &own.target));
+            words.input = leaf.input.as_deref();
         }
         words
     }
@@ -275,6 +274,10 @@ impl Wanted {
                     return Answer::No;
                 }
                 match value {
+                    // `--dry-run=false` says that it is not there.
+                    None if reading == Reading::All && long[end..].strip_prefix(b"=").is_some_and(is_refusal) => {
+                        Answer::No
+                    }
                     None => Answer::Yes,
                     Some(value) if end < long.len() => Answer::of(value.matches(&long[end + 1..])),
                     Some(value) => next.map_or(Answer::No, |next| value.answer(next)),
@@ -295,4 +298,10 @@ impl Wanted {
             }
         }
     }
+}
+
+/// Returns true if the value of an option says that the option does not count.
+fn is_refusal(value: &[u8]) -> bool {
+    let refusals: [&[u8]; 4] = [b"false", b"no", b"off", b"0"];
+    refusals.iter().any(|refusal| value.eq_ignore_ascii_case(refusal))
 }
