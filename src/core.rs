@@ -15,9 +15,10 @@
 //! | a caller or a person wants it to end | `Engine::stop` | `Order::Terminate`, then `Order::Kill` |
 //! | time has passed | `Engine::tick` | any of these |
 //!
-//! Reading order: [`end`] (how a run ends), [`entry`] (what a log holds), [`log`] (how it is read), [`job`] (one command's life), [`engine`]
+//! Reading order: [`card`] (what a run is when it begins), [`end`] (how it ends), [`entry`] (what a log holds), [`log`] (how it is read), [`job`] (one command's life), [`engine`]
 //! (all of them).
 
+pub mod card;
 pub mod end;
 pub mod engine;
 pub mod entry;

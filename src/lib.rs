@@ -38,7 +38,7 @@
 //! 3. The host lets the caller in (`host/door.rs`, `host/peers.rs`) and decodes the request (`front/shim.rs`): who calls
 //!    (`front/caller.rs`), and what a person would call the command (`front/command.rs`, `text/unwrap.rs`).
 //!    `host/requests.rs` serves it: `host/sandbox_check.rs` refuses a caller that may do less than the host, and
-//!    `host/submissions.rs` makes a job of it, with a banner for the console and a start record for the journal.
+//!    `host/submissions.rs` makes a job of it, with a card (`core/card.rs`) for console, journal and lists.
 //! 4. The engine (`core/engine.rs`) has room for the job and answers `Effect::Start`. `host/starts.rs` takes a spare
 //!    guard (`host/spares.rs`), `host/stream_plan.rs` chooses pipes or a terminal, and `host/starts/hand_over.rs` sends
 //!    the request with the caller's descriptors (`guard/control.rs`).
@@ -65,7 +65,7 @@
 //! ```text
 //! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }
 //! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ script      cli ▶ gate ▶ { script, text }
-//!                      front, sink ▶ { core, text }      sink, recorder ▶ journal ▶ text
+//!                      front, sink, journal ▶ { core, text }      sink, recorder ▶ journal
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
 //! ```
 //!
@@ -105,7 +105,8 @@
 //! * The console: `sink/console.rs` has the blocks, `sink/console/floor.rs` decides which one grows, and
 //!   `sink/console/face.rs` draws the host's own rows; `text/banner.rs` has those of files and pipes. `text/safe_text.rs`
 //!   is the type of what may stand in them.
-//! * A record's fields: `journal/record.rs`; `host/submissions.rs` fills a start, `sink/feed.rs` and `recorder/live.rs`
+//! * What is known of a run when it begins, and shown: `core/card.rs`; `host/submissions.rs` makes it.
+//! * A record's fields: `journal/record.rs`; a start is made of the card, `sink/feed.rs` and `recorder/live.rs` fill
 //!   an end.
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.
 //! * When a command is stopped, and how: `core/job/stopping.rs` decides, `guard/supervisor.rs` does it.

@@ -13,6 +13,7 @@
 use rexec_sh::protocol::notice::{self, Notice};
 use serde::{Deserialize, Serialize};
 
+use crate::core::card::Card;
 use crate::text::agent_name::{agent_name, is_meant};
 
 /// An answer to an action.
@@ -215,6 +216,24 @@ pub struct Listed {
 }
 
 impl Listed {
+    /// The row of a run, with these texts of its card.
+    #[must_use]
+    pub fn of(card: &Card, dir: String, command: String) -> Self {
+        Self {
+            seq: card.run,
+            whoami: card.caller.whoami.clone(),
+            agent: card.caller.agent.to_owned(),
+            session: card.caller.session.clone(),
+            session_number: card.caller.session_number(),
+            call: card.caller.call.clone(),
+            role: card.caller.role.word().to_owned(),
+            sandbox: card.sandbox.clone(),
+            dir,
+            command,
+            ..Self::default()
+        }
+    }
+
     /// The caller's name as the console shows it.
     #[must_use]
     pub fn agent_name(&self) -> String {

@@ -2,7 +2,7 @@
 
 mod marks;
 
-pub use marks::{CallerMarks, Role};
+pub use marks::{CallerMarks, lacks_sessions};
 use rexec_sh::protocol::agents::started;
 
 use crate::limits;

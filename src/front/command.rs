@@ -7,12 +7,14 @@ use std::time::Duration;
 use rexec_sh::protocol::agents::known_name;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
 use rexec_sh::protocol::mark::INSIDE;
+use rexec_sh::protocol::process::Pid;
 use rexec_sh::protocol::report::ValueMasks;
 use rexec_sh::protocol::wire::{Decoded, Direct, FromShim, OutputBudget, RunRequest, Stdio};
 
 use super::caller::{self, CallerMarks};
 use super::projects::ProjectId;
 use super::span::TraceContext;
+use crate::core::card::{Caller, CommandLine};
 use crate::limits;
 use crate::text::redact::{Redactor, split_entry};
 use crate::text::unwrap;
@@ -46,9 +48,11 @@ pub struct Command {
     /// The size of the caller's terminal in rows and columns, as reported: it may be 0×0, or larger than any screen
     /// here.
     pub true_window: Option<(u16, u16)>,
-    pub whoami: String,
-    /// Further facts about the caller.
-    pub caller: CallerMarks,
+    pub caller: Caller,
+    /// The process that `rexec run` has started, if its caller is below that.
+    pub started: Option<Pid>,
+    /// The key that tells its caller's session from others.
+    pub session_key: String,
     /// True if the caller gave no name; its name is then a fallback.
     pub is_unnamed: bool,
     pub shell: String,
@@ -105,7 +109,7 @@ impl Command {
         let started = extras.agent.as_slice();
         let known = known_name(started, env());
         let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes), &entries, caller::agent(known));
-        let caller = CallerMarks::read(started, known, &entries, unwrapped.is_probe);
+        let marks = CallerMarks::read(started, known, &entries, unwrapped.is_probe);
         let (rows, cols) = (run.attributes.rows, run.attributes.cols);
         Self {
             frame: frame.to_vec(),
@@ -122,9 +126,10 @@ impl Command {
             window: (rows > 0 && cols > 0)
                 .then_some((rows.min(limits::WINDOW_ROWS_MAX), cols.min(limits::WINDOW_COLS_MAX))),
             true_window: (run.attributes.stdio.stdout_tty || run.attributes.stdio.stderr_tty).then_some((rows, cols)),
-            whoami: caller::name(run.whoami, started, known),
-            is_unnamed: run.whoami.is_empty() && started.is_empty() && caller.agent.is_empty(),
-            caller,
+            is_unnamed: run.whoami.is_empty() && started.is_empty() && marks.caller.agent.is_empty(),
+            caller: Caller { whoami: caller::name(run.whoami, started, known), ..marks.caller },
+            started: marks.started,
+            session_key: marks.key,
             shell: run.shell.to_string_lossy().into_owned(),
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
             text: unwrapped.command,
@@ -141,6 +146,19 @@ impl Command {
             is_words: extras.direct.is_some(),
             timeout: (extras.timeout_ms > 0).then(|| Duration::from_millis(extras.timeout_ms).min(limits::TIMEOUT_MAX)),
             kills_group: extras.direct.is_none() && caller::kills_group(env()),
+        }
+    }
+
+    /// The command as texts.
+    #[must_use]
+    pub fn line(&self) -> CommandLine {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        CommandLine {
+            text: text(&self.text),
+            words: self.is_words.then(|| self.exec.iter().map(|word| text(word)).collect()),
+            shell: self.shell.clone(),
+            is_unwrapped: self.is_unwrapped,
+            is_probe: self.is_probe,
         }
     }
 

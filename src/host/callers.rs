@@ -16,7 +16,8 @@ use rexec_sh::protocol::process::Pid;
 use super::idle_end::IdleEnd;
 use super::peer::Peer;
 use super::started_agents::StartedAgents;
-use crate::front::caller::Role;
+use crate::core::card::Role;
+use crate::front::caller::lacks_sessions;
 use crate::front::command::Command;
 use crate::front::sessions::Sessions;
 use crate::limits;
@@ -48,22 +49,22 @@ impl Callers {
 
     /// Completes the facts about a command's caller. `shim` is the peer that asks, if that is a shim.
     pub(super) fn identify(&mut self, command: &mut Command, shim: Option<&Peer>) {
-        let is_asked = command.is_unnamed || command.caller.lacks_sessions();
+        let is_asked = command.is_unnamed || lacks_sessions(&command.caller);
         let origin = shim.filter(|_| is_asked).and_then(|shim| self.origin(shim));
         if let Some(name) = origin.and_then(|origin| origin.agent).filter(|_| command.is_unnamed) {
-            command.whoami = name.to_owned();
+            command.caller.whoami = name.to_owned();
             command.caller.agent = short_name(name);
             // Codex gives the commands of a person's settings none of its variables.
             let is_hook = name == "Codex" && !command.is_for_program;
             command.caller.role = if is_hook { Role::Hook } else { Role::Agent };
         }
-        let marks = &mut command.caller;
-        if let Some(origin) = origin.filter(|_| marks.lacks_sessions()) {
-            marks.session = format!("pid-{}", origin.pid);
-            marks.key = format!("{}-{}", origin.pid, origin.start);
+        let caller = &mut command.caller;
+        if let Some(origin) = origin.filter(|_| lacks_sessions(caller)) {
+            caller.session = format!("pid-{}", origin.pid);
+            command.session_key = format!("{}-{}", origin.pid, origin.start);
         }
-        marks.number = self.sessions.number(&command.whoami, marks.key.as_bytes());
-        self.started.hear(marks.started, &command.whoami);
+        caller.number = self.sessions.number(&caller.whoami, command.session_key.as_bytes());
+        self.started.hear(command.started, &caller.whoami);
     }
 
     /// The process that stands for the agent behind a connection: the one that its calls come from, or the one that has

@@ -18,6 +18,7 @@ use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::shell_places::places;
 use rexec_sh::protocol::wire::{self, Attributes, Direct, Extras, Stdio};
 
+use crate::core::card::Caller;
 use crate::core::end::StartError;
 use crate::front::caller::CallerMarks;
 use crate::front::command::Command;
@@ -111,6 +112,7 @@ pub(super) fn command(
     let argv: Vec<CString> = argv.collect();
     let frame = encode(&attributes, request.whoami.as_bytes(), (&program, &argv), &env, inherited);
     let exec: Vec<Vec<u8>> = request.exec.iter().map(|word| word.clone().into_bytes()).collect();
+    let marks = CallerMarks::named(&request.session);
     let command = Command {
         frame: frame.clone().unwrap_or_default(),
         stdio: attributes.stdio,
@@ -125,8 +127,9 @@ pub(super) fn command(
         budget: None,
         is_agents: false,
         true_window: size,
-        whoami: name_of(&request.whoami, limits::WHOAMI_COLUMNS),
-        caller: CallerMarks::named(&request.session),
+        caller: Caller { whoami: name_of(&request.whoami, limits::WHOAMI_COLUMNS), ..marks.caller },
+        started: marks.started,
+        session_key: marks.key,
         is_unnamed: false,
         shell: request.exec[0].clone(),
         text: request.text.clone().map_or_else(|| exec.join(&b' '), String::into_bytes),

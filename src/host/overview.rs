@@ -37,7 +37,7 @@ impl Host {
             };
             let call = Call {
                 run: job.0,
-                agent: run.description.whoami.clone(),
+                agent: run.description.card.caller.whoami.clone(),
                 command: run.description.command.clone(),
                 message: format!("#{} waits for your answer to {program}{words}", job.0),
             };

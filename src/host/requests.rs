@@ -172,7 +172,7 @@ impl Host {
         match asked {
             PeerRequest::Run(_) | PeerRequest::RunWords(_) if self.is_closing() => self.fail(id, &ENDING),
             PeerRequest::Run(command) => {
-                if self.may_run(id, &command.whoami, &command.text, || command.reported_arguments()) {
+                if self.may_run(id, &command.caller.whoami, &command.text, || command.reported_arguments()) {
                     self.submit_command(id, *command);
                 }
             }

@@ -3,6 +3,7 @@
 //! A run outlives its job: the job closes with the shell's end and its last output, the run goes when its guard is gone
 //! and its streams are closed.
 
+use std::rc::Rc;
 use std::time::Instant;
 
 use rexec_sh::protocol::wire;
@@ -15,11 +16,11 @@ use super::orphan_hunt::OrphanHunt;
 use super::spares::END_OF_FILE;
 use super::terminal_relay::TerminalRelay;
 use super::turn::PeerId;
+use crate::core::card::Card;
 use crate::core::end::StartError;
 use crate::core::entry::Stream;
 use crate::front::answer::Listed;
 use crate::front::budget::Share;
-use crate::front::caller::CallerMarks;
 use crate::front::command::Command;
 use crate::front::projects::ProjectId;
 use crate::io::port::Port;
@@ -112,16 +113,15 @@ pub(super) struct GuardLink {
     pub(super) left_by: Option<ProcessGroup>,
 }
 
-/// The description of a command in a list of runs.
+/// The description of a command in a list of runs and in messages. Its texts are cut to `ROSTER_TEXT_BYTES`.
 #[derive(Debug)]
 pub(super) struct Description {
+    pub(super) card: Rc<Card>,
     pub(super) shell: String,
-    pub(super) whoami: String,
-    pub(super) caller: CallerMarks,
+    /// Without its secrets, like `command`.
     pub(super) dir: String,
     pub(super) command: String,
-    /// The request names the program itself, and no shell.
-    pub(super) is_words: bool,
+    /// Its caller kills the rest of the shell's process group.
     pub(super) kills_group: bool,
     pub(super) project: Option<ProjectId>,
     /// Masks its secrets for agents, if the host does that. It lives as long as the run.
@@ -130,45 +130,22 @@ pub(super) struct Description {
 
 impl Description {
     pub(super) fn listed(&self) -> Listed {
-        let CallerMarks { agent, session, call, role, number, .. } = &self.caller;
-        Listed {
-            whoami: self.whoami.clone(),
-            agent: (*agent).to_owned(),
-            session: session.clone(),
-            session_number: if *number > 1 { *number } else { 0 },
-            call: call.clone(),
-            role: role.word().to_owned(),
-            dir: self.dir.clone(),
-            command: self.command.clone(),
-            ..Listed::default()
-        }
+        Listed::of(&self.card, self.dir.clone(), self.command.clone())
     }
 
-    /// The description of a command without these secrets, each text cut to `ROSTER_TEXT_BYTES`.
-    pub(super) fn of(command: &Command, dir: &[u8], secrets: Option<Redactor>) -> Self {
-        let clipped = |bytes: &[u8]| {
-            let most = bytes.len().min(limits::ROSTER_TEXT_BYTES);
-            String::from_utf8_lossy(&bytes[..most]).into_owned()
+    /// The description of a command without these secrets.
+    pub(super) fn of(card: &Rc<Card>, secrets: Option<Redactor>) -> Self {
+        let clipped = |text: &str| {
+            let most = text.len().min(limits::ROSTER_TEXT_BYTES);
+            String::from_utf8_lossy(&text.as_bytes()[..most]).into_owned()
         };
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (dir, text) = match &secrets {
-            None => (clipped(dir), clipped(&command.text)),
-            Some(secrets) => (
-                clipped(secrets.masked_text(&text(dir)).as_bytes()),
-                clipped(secrets.masked_command(&text(&command.text)).as_bytes()),
-            ),
+        let (dir, text) = (&card.place.dir, &card.command.text);
+        let (dir, command) = match &secrets {
+            None => (clipped(dir), clipped(text)),
+            Some(secrets) => (clipped(&secrets.masked_text(dir)), clipped(&secrets.masked_command(text))),
         };
-        Self {
-            shell: clipped(command.shell.as_bytes()),
-            whoami: clipped(command.whoami.as_bytes()),
-            caller: command.caller.clone(),
-            dir,
-            command: text,
-            is_words: command.is_words,
-            kills_group: command.kills_group,
-            project: None,
-            secrets,
-        }
+        let (card, shell) = (Rc::clone(card), clipped(&card.command.shell));
+        Self { card, shell, dir, command, kills_group: false, project: None, secrets }
     }
 }
 

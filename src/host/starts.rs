@@ -172,12 +172,12 @@ impl Starts {
         let is_whole = place.files.is_empty() || wire::add_cgroups(&place.files, &mut command.frame).is_ok();
         if (place.is_partly_closed || !is_whole)
             && self.told_of_groups.len() < limits::NAMES_TOLD_MAX
-            && self.told_of_groups.insert(command.whoami.clone())
+            && self.told_of_groups.insert(command.caller.whoami.clone())
         {
             screen.say(format_args!(
                 "… {} is in another control group than this host, which may not enter it: its limits do not hold for \
                  its commands",
-                command.whoami
+                command.caller.whoami
             ));
         }
     }

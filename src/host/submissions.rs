@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::SystemTime;
 
 use rexec_sh::protocol::wire;
@@ -15,6 +16,7 @@ use super::peers::Peers;
 use super::project_sessions::is_in_use;
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
+use crate::core::card::{Card, Place};
 use crate::core::end::StartError;
 use crate::core::engine::JobId;
 use crate::core::job::Job;
@@ -27,7 +29,6 @@ use crate::journal::record::{self, StartRecord};
 use crate::sink::console::Heading;
 use crate::sys;
 use crate::sys::caller_descriptor::CallerDescriptor;
-use crate::text::agent_name::short_name;
 use crate::text::place::place;
 use crate::text::redact::Redactor;
 
@@ -38,15 +39,11 @@ fn local_time(time: &str) -> PrimitiveDateTime {
     PrimitiveDateTime::new(local.date(), local.time())
 }
 
-fn lossy(words: &[Vec<u8>]) -> Vec<String> {
-    words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-}
-
 /// Tells a command its number and its caller's name. If its caller gave it a whole environment, it gets the name only
 /// if that caller expects it.
 fn mark(command: &mut Command, job: JobId) {
-    let markers = [format!("REXEC_SEQ={}", job.0), format!("REXEC_AGENT={}", command.whoami)];
-    let name = command.knows_caller.then(|| format!("REXEC_WHOAMI={}", command.whoami));
+    let markers = [format!("REXEC_SEQ={}", job.0), format!("REXEC_AGENT={}", command.caller.whoami)];
+    let name = command.knows_caller.then(|| format!("REXEC_WHOAMI={}", command.caller.whoami));
     for marker in markers.into_iter().filter(|_| !command.is_bare).chain(name) {
         let entry = CString::new(marker).expect("a name for the console has no NUL");
         // A frame that has no room is near the bound on all arguments, and its command more important.
@@ -140,8 +137,10 @@ impl Host {
             trace(&mut command, job, &self.span_ids);
         }
         let secrets = self.secrets_of(&command);
-        self.record(job, &command, dir, None, secrets.as_ref());
-        let description = Description { project, ..Description::of(&command, dir, secrets) };
+        let card = self.card(job, &command, dir, None);
+        self.record(&card, &command, dir, secrets.as_ref());
+        let kills_group = command.kills_group;
+        let description = Description { project, kills_group, ..Description::of(&card, secrets) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
         let is_held_by_shim = peer.and_then(|id| self.peers.get(id)).is_some_and(Peer::lets_go);
         let run = ActiveRun::new(peer, pending, description, share, self.turn.now);
@@ -170,70 +169,47 @@ impl Host {
         self.starts.begin(job, turn, engine, peers, runs, recorder);
     }
 
-    /// Gives the journal and the console a reader of the command's log each. `sandbox` is the one that the command runs in,
-    /// if this host does not run it. Transcripts do not show these secrets.
-    pub(super) fn record(
-        &mut self,
-        job: JobId,
-        command: &Command,
-        dir: &[u8],
-        sandbox: Option<&str>,
-        secrets: Option<&Redactor>,
-    ) {
-        let time = record::timestamp(SystemTime::now());
-        let (marks, agent) = (&command.caller, short_name(&command.whoami));
-        let mut start = StartRecord {
-            seq: job.0,
-            time: time.clone(),
-            whoami: command.whoami.clone(),
-            envs: command.envs.clone(),
-            command: String::from_utf8_lossy(&command.text).into_owned(),
+    /// The card of a command. `sandbox` is the one that it runs in, if this host does not run it.
+    pub(super) fn card(&self, job: JobId, command: &Command, dir: &[u8], sandbox: Option<String>) -> Rc<Card> {
+        let dir = String::from_utf8_lossy(dir).into_owned();
+        let home = std::env::var("HOME").unwrap_or_default();
+        Rc::new(Card {
+            run: job.0,
+            time: record::timestamp(SystemTime::now()),
+            at: self.turn.now,
+            caller: command.caller.clone(),
+            place: Place { name: place(&dir, command.depth.map(usize::from), &home), dir },
+            command: command.line(),
             why: command.why.clone(),
-            name: command.name.clone(),
-            shell: command.shell.clone(),
-            agent: marks.agent.to_owned(),
-            agent_version: marks.version.clone(),
-            session: marks.session.clone(),
-            session_number: if marks.number > 1 { marks.number } else { 0 },
-            call: marks.call.clone(),
-            role: marks.role.word().to_owned(),
-            probe: command.is_probe,
-            unwrapped: command.is_unwrapped,
+            service: command.name.clone(),
+            timeout: command.timeout,
+            sandbox,
+        })
+    }
+
+    /// Gives the journal and the console a reader of the command's log each. Transcripts do not show these secrets.
+    pub(super) fn record(&mut self, card: &Rc<Card>, command: &Command, dir: &[u8], secrets: Option<&Redactor>) {
+        let is_run_here = card.sandbox.is_none();
+        let plan = self.starts.plan(command);
+        let mut start = StartRecord {
+            envs: command.envs.clone(),
             window: Some(self.starts.window(command)),
-            terminal: sandbox.is_none() && self.starts.plan(command).has_terminal(),
+            terminal: is_run_here && plan.has_terminal(),
             // The host does not know a sandboxed command's environment.
-            environment_sent: sandbox.is_none() && self.starts.keeps_environments(),
-            relayed: command.stdio.stdout_tty && self.starts.plan(command).is_relayed(),
-            sandbox: sandbox.map(str::to_owned),
+            environment_sent: is_run_here && self.starts.keeps_environments(),
+            relayed: command.stdio.stdout_tty && plan.is_relayed(),
             trace: command.trace.map(|trace| trace.header()).unwrap_or_default(),
             trace_parent: command.trace.and_then(|trace| trace.parent()).unwrap_or_default(),
-            ..StartRecord::default()
+            ..StartRecord::from(&**card)
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
         start.set_dir(dir);
         let run = command.run();
         let entries = || run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
-        let heading = Heading {
-            local: local_time(&time),
-            time,
-            at: self.turn.now,
-            whoami: command.whoami.clone(),
-            agent,
-            session: marks.number,
-            role: marks.role.word().to_owned(),
-            place: place(&start.dir, command.depth.map(usize::from), &std::env::var("HOME").unwrap_or_default()),
-            dir: start.dir.clone(),
-            command: start.command.clone(),
-            words: if command.is_words { lossy(&command.exec) } else { Vec::new() },
-            timeout: command.timeout,
-            why: start.why.clone(),
-            is_unwrapped: command.is_unwrapped,
-            is_probe: command.is_probe,
-            sandbox: sandbox.map(str::to_owned),
-        };
-        self.tally.begin(&heading.whoami, heading.local.date());
+        let heading = Heading { card: Rc::clone(card), local: local_time(&card.time) };
+        self.tally.begin(&card.caller.whoami, heading.local.date());
         self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);
-        if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
+        if let Some(cursor) = self.engine.attach(JobId(card.run), Lag::Skip) {
             self.screen.begin(&mut self.engine, cursor, heading, secrets);
         }
     }

@@ -4,6 +4,7 @@
 //! up neither a command nor the host nor another viewer; what is queued for it is bounded; when it goes, so do its cursors.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::peers::Peers;
@@ -11,7 +12,7 @@ use super::turn::{PeerId, Turn};
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::log::Lag;
 use crate::front::answer::WrittenBefore;
-use crate::front::jsonl::transcript::{Transcript, TranscriptHeading};
+use crate::front::jsonl::transcript::Transcript;
 use crate::front::{WatchLook, WatchRequest};
 use crate::journal::record::Straggler;
 use crate::journal::status::OutputSoFar;
@@ -115,7 +116,7 @@ impl Viewers {
         for (mark, so_far) in reached {
             let awaits = self.all.values_mut().filter_map(|viewer| viewer.awaits.as_mut());
             for awaits in awaits.filter(|awaits| awaits.mark == mark) {
-                (awaits.reached, awaits.until) = (so_far.clone(), awaits.heading.at);
+                (awaits.reached, awaits.until) = (so_far.clone(), awaits.heading.card.at);
             }
         }
     }
@@ -226,9 +227,7 @@ impl Viewer {
         {
             match &mut self.sight {
                 ViewerSight::Console(console) => console.begin(engine, cursor, heading.clone()),
-                ViewerSight::Transcript(transcript) => {
-                    transcript.begin(cursor, transcript_heading(heading, secrets), secrets);
-                }
+                ViewerSight::Transcript(transcript) => transcript.begin(cursor, Rc::clone(&heading.card), secrets),
             }
         }
     }
@@ -256,24 +255,5 @@ impl Viewer {
             ViewerSight::Console(console) => console.abandon(engine),
             ViewerSight::Transcript(transcript) => transcript.abandon(engine),
         }
-    }
-}
-
-/// A transcript's heading for a command, without these secrets.
-fn transcript_heading(heading: &Heading, secrets: Option<&Redactor>) -> TranscriptHeading {
-    // A shell's name is not kept here, and every shell takes a command line like that.
-    let of_shell = || vec!["sh".to_owned(), "-c".to_owned(), heading.command.clone()];
-    let exec = if heading.words.is_empty() { of_shell() } else { heading.words.clone() };
-    let exec = match secrets {
-        None => exec,
-        Some(secrets) => secrets.masked_arguments(&exec),
-    };
-    let timeout = heading.timeout.map_or(0, |timeout| timeout.as_secs().max(1));
-    TranscriptHeading {
-        whoami: heading.whoami.clone(),
-        dir: heading.dir.clone(),
-        exec,
-        timeout,
-        time: heading.time.clone(),
     }
 }

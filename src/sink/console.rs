@@ -165,7 +165,7 @@ impl Console {
                 self.unshown.last = block.job.0;
             }
         }
-        self.clock = Some((heading.local, heading.at));
+        self.clock = Some((heading.local, heading.card.at));
         self.blocks.push_back(CommandBlock::new(self.face, self.view, cursor, heading));
     }
 
@@ -299,12 +299,12 @@ impl Console {
         }
         let lines = block.lines_waiting();
         if std::mem::replace(&mut block.has_banner, true) {
-            block.heading.show_again(face, job, local, lines, out);
+            block.heading.show_again(face, local, lines, out);
             if block.ending.is_none() {
                 block.show_last(face, out);
             }
         } else {
-            block.heading.show(face, job, None, out);
+            block.heading.show(face, None, out);
         }
         self.floor = Some((job, now));
         self.shown_last = self.floor;

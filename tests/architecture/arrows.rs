@@ -13,7 +13,7 @@ const MAY_NAME: [(&str, &[&str]); 14] = [
     ("guard", &["core", "sys"]),
     ("io", &["sys"]),
     ("front", &["core", "text"]),
-    ("journal", &["text"]),
+    ("journal", &["core", "text"]),
     ("recorder", &["journal", "text"]),
     ("history", &["journal", "recorder", "text"]),
     ("sink", &["core", "journal", "text"]),

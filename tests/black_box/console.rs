@@ -4,10 +4,12 @@ mod live;
 mod row_edge;
 mod terminal;
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use time::macros::datetime;
 
+use rexec_host::core::card::{Caller, Card, CommandLine, Place};
 use rexec_host::core::engine::{Engine, JobId};
 use rexec_host::core::entry::{Stream, Streams, TerminalWish};
 use rexec_host::core::log::Lag;
@@ -34,24 +36,25 @@ impl ConsoleRig {
         self.engine.on_started(job, Streams::of(&[Stream::Tty]), self.now);
         let cursor = self.engine.attach(job, Lag::Skip).expect("the job is there");
         let text = |text: &str| text.to_owned();
-        let heading = Heading {
+        let card = Card {
+            run: job.0,
             time: text("2026-05-21T09:42:18Z"),
-            whoami: text("Codex"),
-            dir: text("/d"),
-            command: text(command),
-            local: datetime!(2026-05-21 11:42:18),
             at: self.now,
-            agent: "codex",
-            session: 1,
-            role: String::new(),
-            place: text("d"),
-            words: Vec::new(),
-            timeout: None,
+            caller: Caller { whoami: text("Codex"), number: 1, ..Caller::default() },
+            place: Place { dir: text("/d"), name: text("d") },
+            command: CommandLine {
+                text: text(command),
+                words: None,
+                shell: text("bash"),
+                is_unwrapped: command == "unwrapped",
+                is_probe: command == "probe",
+            },
             why: String::new(),
-            is_unwrapped: command == "unwrapped",
-            is_probe: command == "probe",
+            service: String::new(),
+            timeout: None,
             sandbox: None,
         };
+        let heading = Heading { card: Rc::new(card), local: datetime!(2026-05-21 11:42:18) };
         self.console.begin(&mut self.engine, cursor, heading);
         job
     }

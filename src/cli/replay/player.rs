@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, Write};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::process::{Exit, Signal};
@@ -15,6 +16,7 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 use super::script::{Scene, Show};
 use crate::cli::output::drawn;
 use crate::cli::when::Clock;
+use crate::core::card::{Caller, Card, CommandLine, Place, Role};
 use crate::core::end::{StartError, Stopper};
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{Stream, Streams};
@@ -28,7 +30,6 @@ use crate::sink::console::{Console, Heading, View};
 use crate::sys::pty;
 use crate::sys::signal::{HostSignal, HostSignals};
 use crate::sys::terminal::Keys;
-use crate::text::agent_name::short_name;
 use crate::text::place::place;
 
 /// The speed of time.
@@ -173,7 +174,7 @@ impl Player {
         let now = self.now();
         let Some(job) = self.engine.submit() else { return };
         self.engine.on_started(job, Streams::of(&[Stream::Tty]), now);
-        let heading = heading(&scene, self.clock, now);
+        let heading = heading(&scene, job, self.clock, now);
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
             self.console.begin(&mut self.engine, cursor, heading);
         }
@@ -308,7 +309,7 @@ impl Due<Reverse<(Duration, ReplayStep, u64)>> for BinaryHeap<Reverse<(Duration,
     }
 }
 
-fn heading(scene: &Scene, clock: Clock, now: Instant) -> Heading {
+fn heading(scene: &Scene, job: JobId, clock: Clock, now: Instant) -> Heading {
     let start = &scene.run.start;
     let local = milliseconds(&start.time).and_then(|at| clock.local(at)).unwrap_or_else(|| {
         let epoch = OffsetDateTime::UNIX_EPOCH;
@@ -317,22 +318,31 @@ fn heading(scene: &Scene, clock: Clock, now: Instant) -> Heading {
     // The depth of the run's directory in its project is not recorded; the project may still exist.
     let is_top = |dir: &Path| dir.join(".git").exists();
     let depth = Path::new(&start.dir).ancestors().position(is_top);
-    Heading {
+    let card = Card {
+        run: job.0,
         time: start.time.clone(),
-        local,
         at: now,
-        whoami: start.whoami.clone(),
-        agent: short_name(&start.whoami),
-        session: start.session_number.max(1),
-        role: start.role.clone(),
-        place: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
-        dir: start.dir.clone(),
-        command: start.command.clone(),
-        words: Vec::new(),
-        timeout: None,
+        caller: Caller {
+            whoami: start.whoami.clone(),
+            role: Role::of_word(&start.role),
+            number: start.session_number,
+            ..Caller::default()
+        },
+        place: Place {
+            dir: start.dir.clone(),
+            name: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
+        },
+        command: CommandLine {
+            text: start.command.clone(),
+            words: None,
+            shell: start.shell.clone(),
+            is_unwrapped: start.unwrapped,
+            is_probe: start.probe,
+        },
         why: start.why.clone(),
-        is_unwrapped: start.unwrapped,
-        is_probe: start.probe,
+        service: start.name.clone(),
+        timeout: None,
         sandbox: start.sandbox.clone(),
-    }
+    };
+    Heading { card: Rc::new(card), local }
 }

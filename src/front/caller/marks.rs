@@ -8,50 +8,19 @@
 use rexec_sh::protocol::agents::started_process;
 use rexec_sh::protocol::process::Pid;
 
+use crate::core::card::{Caller, Role};
 use crate::limits;
 use crate::text::agent_name::short_name;
 
-/// The part of an agent that calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Role {
-    /// The agent itself.
-    #[default]
-    Agent,
-    /// An agent that it has started within itself.
-    Subagent,
-    /// A command from its settings.
-    Hook,
-}
-
-impl Role {
-    /// The word for the part; empty for the agent itself.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Agent => "",
-            Self::Subagent => "subagent",
-            Self::Hook => "hook",
-        }
-    }
-}
-
-/// The known facts about one call. Empty texts are unknown.
+/// What an environment tells of a call. Empty texts are unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallerMarks {
-    /// The short name of the agent's program, even if its name is another one.
-    pub agent: &'static str,
-    pub version: String,
-    /// The agent's own name for its session, or `run-PID` for the start by `rexec run` in that process.
-    pub session: String,
-    /// The call of its shell tool that runs this command.
-    pub call: String,
-    pub role: Role,
+    /// The caller, without its name.
+    pub caller: Caller,
     /// The process that `rexec run` has started.
     pub started: Option<Pid>,
     /// The key that tells the session from others: its start by `rexec run`, or else its name.
     pub key: String,
-    /// The number among the sessions of callers with this name, from 1; 0 if not known yet.
-    pub number: u32,
 }
 
 /// The names of an agent's variables about a call.
@@ -89,7 +58,7 @@ impl CallerMarks {
     #[must_use]
     pub fn named(session: &str) -> Self {
         let session = plain(session.as_bytes());
-        Self { key: session.clone(), session, ..Self::default() }
+        Self { key: session.clone(), caller: Caller { session, ..Caller::default() }, started: None }
     }
 
     /// The marks in a caller's environment. `run` comes from `rexec run`, `known` is the agent that the environment
@@ -111,23 +80,17 @@ impl CallerMarks {
         };
         let session = session.map(plain).filter(|session| !session.is_empty());
         let session = session.or_else(started).unwrap_or_default();
-        Self {
-            agent,
-            version,
-            started: started_process(run),
-            key: if run.is_empty() { session.clone() } else { plain(run) },
-            session,
-            call: text(value(call)),
-            role: if is_probe { Role::Agent } else { role(agent, value) },
-            number: 0,
-        }
+        let key = if run.is_empty() { session.clone() } else { plain(run) };
+        let role = if is_probe { Role::Agent } else { role(agent, value) };
+        let caller = Caller { agent, version, session, call: text(value(call)), role, ..Caller::default() };
+        Self { caller, started: started_process(run), key }
     }
+}
 
-    /// Returns true if the agent does not name its sessions. Then each of its processes is one.
-    #[must_use]
-    pub fn lacks_sessions(&self) -> bool {
-        self.session.is_empty() && !self.agent.is_empty() && variables(self.agent).session.is_empty()
-    }
+/// Returns true if the agent does not name its sessions. Then each of its processes is one.
+#[must_use]
+pub fn lacks_sessions(caller: &Caller) -> bool {
+    caller.session.is_empty() && !caller.agent.is_empty() && variables(caller.agent).session.is_empty()
 }
 
 /// The part of an agent that calls, by the variables that it has or lacks.
@@ -179,39 +142,39 @@ mod tests {
     fn an_agents_variables_tell_version_session_and_call() {
         let codex =
             ["CODEX_CI=1", "CODEX_VERSION=0.169.0", "CODEX_SESSION_ID=s", "CODEX_THREAD_ID=s", "CODEX_TOOL_CALL_ID=c"];
-        let expected = CallerMarks {
+        let caller = Caller {
             agent: "codex",
             version: "0.169.0".into(),
             session: "s".into(),
-            key: "s".into(),
             call: "c".into(),
-            ..CallerMarks::default()
+            ..Caller::default()
         };
-        assert_eq!(marks("", &codex), expected);
+        assert_eq!(marks("", &codex), CallerMarks { caller, started: None, key: "s".into() });
         let claude =
             ["CLAUDECODE=1", "AI_AGENT=claude-code_2-1-329_agent", "CLAUDE_CODE_SESSION_ID=a-b", "CODEX_VERSION=9"];
-        let found = marks("", &claude);
+        let found = marks("", &claude).caller;
         assert_eq!((found.agent, &*found.version, &*found.session, &*found.call), ("claude", "2.1.329", "a-b", ""));
         assert_eq!(marks("", &["HOME=/h"]), CallerMarks::default());
-        assert_eq!(marks("7:pi", &["PI_CODING_AGENT=true"]).session, "run-7");
+        assert_eq!(marks("7:pi", &["PI_CODING_AGENT=true"]).caller.session, "run-7");
         let started = marks("7:Claude Code", &claude);
-        assert_eq!((&*started.session, &*started.key), ("a-b", "7:Claude_Code"), "it may begin another session");
+        assert_eq!((&*started.caller.session, &*started.key), ("a-b", "7:Claude_Code"), "it may begin another session");
         let long = format!("CLAUDE_CODE_SESSION_ID=\x1b[2J\n{}", "x".repeat(999));
-        let session = marks("", &["CLAUDECODE=1", &long]).session;
+        let session = marks("", &["CLAUDECODE=1", &long]).caller.session;
         assert!(session.starts_with("__2J_xxx") && session.len() == limits::CALLER_ID_BYTES, "{session}");
-        assert!(marks("", &["PI_CODING_AGENT=true"]).lacks_sessions() && !marks("", &codex[..2]).lacks_sessions());
+        let lacks_sessions = |env: &[&str]| lacks_sessions(&marks("", env).caller);
+        assert!(lacks_sessions(&["PI_CODING_AGENT=true"]) && !lacks_sessions(&codex[..2]));
     }
 
     #[test]
     fn hooks_and_subagents_are_told_apart() {
-        let role = |env: &[&str]| marks("", env).role;
+        let role = |env: &[&str]| marks("", env).caller.role;
         let commands = ["CODEX_CI=1", "CODEX_SESSION_ID=s", "CODEX_THREAD_ID=t"];
         assert_eq!((role(&commands), role(&commands[..2])), (Role::Subagent, Role::Agent));
         assert_eq!(role(&["CODEX_HOME=/h"]), Role::Hook);
         let letta = ["LETTA_CONVERSATION_ID=c", "LETTA_CODE_AGENT_ROLE=subagent"];
         assert_eq!((role(&letta), role(&letta[..1])), (Role::Subagent, Role::Agent));
         assert_eq!(
-            CallerMarks::read(b"", Some("Codex"), &[b"CODEX_HOME=/h"], true).role,
+            CallerMarks::read(b"", Some("Codex"), &[b"CODEX_HOME=/h"], true).caller.role,
             Role::Agent,
             "a look at the shell"
         );

@@ -7,9 +7,12 @@
 //! Invariants: it holds back no command; the output that it gathers counts against the bound of all JSON answers, and what
 //! is left out is counted.
 
+use std::rc::Rc;
+
 use serde::Serialize;
 
 use super::response::Gathered;
+use crate::core::card::{Card, CommandLine};
 use crate::core::end::End;
 use crate::core::engine::{Cursor, Engine};
 use crate::core::entry::Entry;
@@ -21,22 +24,12 @@ use crate::limits;
 use crate::text::echo::TYPED;
 use crate::text::redact::{Redactor, StreamRedactor};
 
-/// The facts about a command at its beginning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TranscriptHeading {
-    pub whoami: String,
-    pub dir: String,
-    pub exec: Vec<String>,
-    /// The time limit in seconds; 0 for none.
-    pub timeout: u64,
-    /// The time of its beginning, RFC 3339.
-    pub time: String,
-}
-
 #[derive(Debug)]
 struct OpenTranscriptEntry {
     cursor: Cursor,
-    heading: TranscriptHeading,
+    card: Rc<Card>,
+    /// Without secrets, if the host masks them.
+    exec: Vec<String>,
     output: Gathered,
     /// Masks secrets in it, if the host does that.
     mask: Option<StreamRedactor>,
@@ -82,11 +75,16 @@ impl Transcript {
     }
 
     /// Adds a command that begins; the cursor reads its log.
-    pub fn begin(&mut self, cursor: Cursor, heading: TranscriptHeading, secrets: Option<&Redactor>) {
+    pub fn begin(&mut self, cursor: Cursor, card: Rc<Card>, secrets: Option<&Redactor>) {
         let share = self.outputs.share();
         let output = if self.has_escapes { Gathered::as_written(share) } else { Gathered::new(share) };
+        let exec = exec(&card.command);
+        let exec = match secrets {
+            None => exec,
+            Some(secrets) => secrets.masked_arguments(&exec),
+        };
         let mask = secrets.map(StreamRedactor::new);
-        self.open.push(OpenTranscriptEntry { cursor, heading, output, mask, end: None });
+        self.open.push(OpenTranscriptEntry { cursor, card, exec, output, mask, end: None });
     }
 
     /// Takes the commands' output, and writes the lines of ended ones until `out` holds `most` bytes. Returns `false`
@@ -101,7 +99,7 @@ impl Transcript {
                 return true;
             }
             command.output.finish();
-            command.heading.put(&HowEnded::from(end), &command.output, out);
+            command.put(&HowEnded::from(end), out);
             false
         });
         waiting <= limits::TRANSCRIPT_WAITING_MAX
@@ -146,22 +144,26 @@ impl OpenTranscriptEntry {
             }
         }
     }
-}
 
-impl TranscriptHeading {
-    fn put(&self, end: &HowEnded, output: &Gathered, out: &mut Vec<u8>) {
-        let text = output.text();
+    fn put(&self, end: &HowEnded, out: &mut Vec<u8>) {
+        let text = self.output.text();
         let entry = TranscriptEntry {
-            whoami: &self.whoami,
-            dir: &self.dir,
+            whoami: &self.card.caller.whoami,
+            dir: &self.card.place.dir,
             exec: &self.exec,
-            timeout: self.timeout,
+            timeout: self.card.timeout.map_or(0, |timeout| timeout.as_secs().max(1)),
             exit: end.exit,
             output: &text,
             error: end.error,
-            output_omitted: output.omitted(),
-            time: &self.time,
+            output_omitted: self.output.omitted(),
+            time: &self.card.time,
         };
         put_line(&TranscriptEvent { event: "transcript", entry }, out);
     }
+}
+
+/// The program and its arguments.
+fn exec(CommandLine { words, text, .. }: &CommandLine) -> Vec<String> {
+    // Every shell takes a command line like that, whatever its name.
+    words.clone().unwrap_or_else(|| vec!["sh".to_owned(), "-c".to_owned(), text.clone()])
 }

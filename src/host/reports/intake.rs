@@ -143,7 +143,7 @@ impl Host {
         let Some(Beginning { place, dir, frame }) = Beginning::decode(&bytes) else { return self.tell_forged() };
         let Ok(Decoded::Item(FromShim::Run(request), _)) = FromShim::decode(frame) else { return self.tell_forged() };
         let mut command = Command::of(&request, frame);
-        let refused = self.reports.take_refused(&command.whoami, &command.exec);
+        let refused = self.reports.take_refused(&command.caller.whoami, &command.exec);
         if self.is_seen_already(place, &shim) {
             return;
         }
@@ -151,9 +151,10 @@ impl Host {
         let Some(job) = self.engine.submit_reported(self.turn.now) else { return self.reports.note_dropped(&run) };
         self.callers.identify(&mut command, None);
         let secrets = self.secrets_of(&command);
-        self.record(job, &command, dir, Some(&what), secrets.as_ref());
+        let card = self.card(job, &command, dir, Some(what));
+        self.record(&card, &command, dir, secrets.as_ref());
         run.is_contested = self.reports.dropped.may_have(run.named(), &shim);
-        run.begin(job, shim, (Description::of(&command, dir, secrets), what), self.turn.now);
+        run.begin(job, shim, Description::of(&card, secrets), self.turn.now);
         self.reports.runs.insert(key, run);
         self.turn.touch(job);
     }
@@ -275,7 +276,7 @@ impl Host {
 }
 
 fn words(command: &Command, place: ShimPlace, why: Option<&str>) -> String {
-    match command.whoami.as_str() {
+    match command.caller.whoami.as_str() {
         "Codex" if place.is_read_only => return "codex read-only".to_owned(),
         "Codex" if place.lacks_sockets => return "codex workspace-write".to_owned(),
         "Claude Code" if place.lacks_sockets || command.is_in_agents_sandbox => return "claude".to_owned(),

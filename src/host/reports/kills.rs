@@ -98,14 +98,12 @@ impl Host {
             let (Some(job), Some(known)) = (run.job, &run.description) else { continue };
             let is_stopping = self.engine.job(job).is_some_and(Job::is_stopping);
             let mut row = Listed {
-                seq: job.0,
                 state: match run.paused {
                     _ if is_stopping => RunState::Stopping,
                     Some(_) => RunState::Paused,
                     None => RunState::Running,
                 },
                 age_ms: u64::try_from(now.saturating_duration_since(run.since).as_millis()).unwrap_or(u64::MAX),
-                sandbox: Some(run.sandbox.clone()),
                 ..known.listed()
             };
             let of_shim = run.living_shim().map(|shim| namespace::below(&shim, usize::MAX));

@@ -20,7 +20,6 @@ pub(super) struct ReportedRun {
     /// `None` until its beginning is whole.
     pub(super) job: Option<JobId>,
     pub(super) description: Option<Description>,
-    pub(super) sandbox: String,
     pub(super) since: Instant,
     /// The part of its beginning that has come.
     pub(super) beginning: Vec<u8>,
@@ -93,7 +92,6 @@ impl ReportedRun {
         Self {
             job: None,
             description: None,
-            sandbox: String::new(),
             since: now,
             beginning: Vec::new(),
             sought_since: None,
@@ -132,15 +130,18 @@ impl ReportedRun {
         self.job.is_some() && self.tell_at.is_some_and(|at| at <= now)
     }
 
-    /// The host has understood its beginning and found its shim. `known` describes the command, and its sandbox in
-    /// words.
-    pub(super) fn begin(&mut self, job: JobId, shim: Process, known: (Description, String), now: Instant) {
-        (self.job, self.shim) = (Some(job), Some(shim));
-        (self.description, self.sandbox) = (Some(known.0), known.1);
+    /// The host has understood its beginning and found its shim.
+    pub(super) fn begin(&mut self, job: JobId, shim: Process, description: Description, now: Instant) {
+        (self.job, self.shim, self.description) = (Some(job), Some(shim), Some(description));
         self.beginning = Vec::new();
         // It may have reported its end meanwhile.
         self.look_at = if self.end.is_some() { now } else { self.since + self.pause };
         self.tell_at = self.tell_at.map(|_| now);
+    }
+
+    /// The sandbox that its shim runs it in, in words.
+    pub(super) fn sandbox(&self) -> &str {
+        self.description.as_ref().and_then(|known| known.card.sandbox.as_deref()).unwrap_or_default()
     }
 
     pub(super) fn has_begun(&self) -> bool {

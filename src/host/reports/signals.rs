@@ -30,7 +30,8 @@ impl Reports {
         if let Some(targets) = found {
             return Ok((run, targets));
         }
-        let problem = format_args!("#{} runs in its sandbox ({}), and its process cannot be found", job.0, run.sandbox);
+        let problem =
+            format_args!("#{} runs in its sandbox ({}), and its process cannot be found", job.0, run.sandbox());
         Err(Notice::failed(problem, "end it in its agent"))
     }
 
@@ -47,7 +48,7 @@ impl Reports {
     /// The reason why nobody can type for this run. `None` when it is not a reported one.
     pub(in crate::host) fn no_terminal(&mut self, job: JobId) -> Option<Notice> {
         let (run, seq) = (self.of_job(job)?, job.0);
-        let problem = format_args!("#{seq} runs in its sandbox ({}), where rexec has no terminal of it", run.sandbox);
+        let problem = format_args!("#{seq} runs in its sandbox ({}), where rexec has no terminal of it", run.sandbox());
         let hint = format!("its agent alone can answer it; rexec tail {seq} shows it, rexec kill {seq} ends it");
         Some(Notice::failed(problem, hint))
     }

@@ -195,7 +195,7 @@ impl Host {
         let known = &run.description;
         RunFacts {
             run: job.0,
-            whoami: known.whoami.clone(),
+            whoami: known.card.caller.whoami.clone(),
             dir: known.dir.clone(),
             command: known.command.clone(),
             session: known.project.map(ProjectId::name),

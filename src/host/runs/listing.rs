@@ -47,7 +47,6 @@ fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed 
     let age = now.saturating_duration_since(run.accepted);
     let waiting = engine.job(job).and_then(Job::waiting);
     Listed {
-        seq: job.0,
         state,
         asks: waiting.map(|waiting| waiting.program.clone()),
         prompt: waiting.map(|waiting| prompt_words(&waiting.prompt, limits::PROMPT_BYTES)),

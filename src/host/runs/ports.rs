@@ -110,7 +110,7 @@ impl Runs {
             Some(PortHeld {
                 port,
                 run: other.0,
-                whoami: run.description.whoami.clone(),
+                whoami: run.description.card.caller.whoami.clone(),
                 process: (process.program.to_string(), process.pid.number()),
             })
         })

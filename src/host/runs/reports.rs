@@ -81,7 +81,7 @@ impl Runs {
             GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
             GuardReport::Failed { stage, errno } => {
                 let known = &run.description;
-                let why = match known.is_words {
+                let why = match known.card.command.words.is_some() {
                     true => start_errors::of_words((&known.shell, &known.dir), stage, errno),
                     false => start_errors::at_stage(&known.shell, stage, errno),
                 };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::environment::{EnvironmentRef, KeptEnvironment};
 use super::fields::is_default;
 use super::text_ref::TextRef;
+use crate::core::card::{Card, CommandLine};
 use crate::text::agent_name::agent_name;
 use crate::text::encode::{base64, from_base64};
 
@@ -97,6 +98,32 @@ pub struct StartRecord {
     /// Its caller's terminal gets the output as it is. Only the recorder needs this; it does not write it.
     #[serde(skip_serializing_if = "is_default")]
     pub relayed: bool,
+}
+
+impl From<&Card> for StartRecord {
+    fn from(card: &Card) -> Self {
+        let CommandLine { text, shell, is_unwrapped, is_probe, .. } = &card.command;
+        Self {
+            seq: card.run,
+            time: card.time.clone(),
+            whoami: card.caller.whoami.clone(),
+            agent: card.caller.agent.to_owned(),
+            agent_version: card.caller.version.clone(),
+            session: card.caller.session.clone(),
+            session_number: card.caller.session_number(),
+            call: card.caller.call.clone(),
+            role: card.caller.role.word().to_owned(),
+            dir: card.place.dir.clone(),
+            command: text.clone(),
+            shell: shell.clone(),
+            unwrapped: *is_unwrapped,
+            probe: *is_probe,
+            why: card.why.clone(),
+            name: card.service.clone(),
+            sandbox: card.sandbox.clone(),
+            ..Self::default()
+        }
+    }
 }
 
 impl StartRecord {

@@ -60,7 +60,7 @@ impl CommandBlock {
     pub(super) fn new(face: Face, view: View, cursor: Cursor, heading: Heading) -> Self {
         let is_painted =
             face.kind == ConsoleKind::Terminal && view == View::Safe && face.colours == Colours::Highlighted;
-        let now = heading.at;
+        let now = heading.card.at;
         Self {
             job: cursor.job,
             cursor: Some(cursor),
@@ -89,7 +89,7 @@ impl CommandBlock {
         if !line.is_empty() {
             let lines = self.backlog.push(Stream::Out, line, self.allowance.lines());
             self.written.add(line.len(), lines);
-            self.note_news(self.heading.at);
+            self.note_news(self.heading.card.at);
         }
     }
 
@@ -191,9 +191,9 @@ impl CommandBlock {
         // A flood does not come back as long as it goes on, but its beginning is shown.
         let is_only_counted = self.flood().is_some() && (self.has_banner || !self.backlog.has_head());
         let lines = if is_only_counted { 0 } else { self.backlog.lines() };
-        let since = self.oldest.unwrap_or(self.heading.at);
+        let since = self.oldest.unwrap_or(self.heading.card.at);
         let ended = self.ending.as_ref().map(|&(_, at)| at);
-        let unfolds = self.heading.at + limits::PROBE_TIME_MAX;
+        let unfolds = self.heading.card.at + limits::PROBE_TIME_MAX;
         Candidate {
             job: self.job,
             has_banner: self.has_banner,
@@ -212,7 +212,7 @@ impl CommandBlock {
         let is_small = self.written.bytes <= limits::PROBE_BYTES_MAX as u64 && !self.backlog.has_remark();
         let is_well =
             self.ending.as_ref().is_none_or(|(ending, _)| ending.is_well() && ending.0.took <= limits::PROBE_TIME_MAX);
-        self.heading.is_probe && !self.has_banner && is_small && is_well && self.left.is_empty()
+        self.heading.card.command.is_probe && !self.has_banner && is_small && is_well && self.left.is_empty()
     }
 
     /// Shows the output since the last call that may be shown live. Returns true if there was any.
@@ -292,9 +292,9 @@ impl CommandBlock {
         let Some((ending, _)) = self.ending.as_ref().filter(|_| !self.has_banner) else { return false };
         let (ink, words) = ending.words(self.written.lines);
         if self.is_folded() {
-            self.heading.show_folded(face, self.job, (ink, &words), out);
+            self.heading.show_folded(face, (ink, &words), out);
         } else if self.backlog.is_empty() && self.left.is_empty() && !face.is_text() && ending.is_short() {
-            self.heading.show(face, self.job, Some((ink, &words)), out);
+            self.heading.show(face, Some((ink, &words)), out);
         } else {
             return false;
         }

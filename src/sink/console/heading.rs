@@ -3,15 +3,15 @@
 //! Invariants: a banner on a terminal is one row; nothing that a caller chose can end its own field or look like another
 //! one; lines of a command that are not shown are counted.
 
-use std::time::{Duration, Instant};
+use std::rc::Rc;
 
 use time::PrimitiveDateTime;
 use time::macros::format_description;
 
 use super::face::{AGENT_COLOURS, Face, Ink, columns};
-use crate::core::engine::JobId;
+use crate::core::card::{Caller, Card};
 use crate::limits;
-use crate::text::agent_name::agent_name;
+use crate::text::agent_name::{agent_name, short_name};
 use crate::text::banner::{Banner, escape_dir};
 use crate::text::count::{counted, grouped};
 use crate::text::ends::{escape_ends, noted};
@@ -27,38 +27,12 @@ const ENDS_COLUMNS: usize = 60;
 /// The directory goes where it would leave the command fewer columns than this.
 const COMMAND_COLUMNS_MIN: usize = 8;
 
+/// A command's card, and what the banner says besides it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
-    /// When the command began, RFC 3339.
-    pub time: String,
-    /// The same on the human's clock.
+    pub card: Rc<Card>,
+    /// When the command began, on the human's clock.
     pub local: PrimitiveDateTime,
-    /// The same moment on the clock of [`super::Console::pump`].
-    pub at: Instant,
-    pub whoami: String,
-    /// Its short name.
-    pub agent: &'static str,
-    /// Which of its agent's sessions this is, from 1.
-    pub session: u32,
-    /// `subagent` or `hook`; empty for the agent itself.
-    pub role: String,
-    pub dir: String,
-    /// The same as a person would name it: from the top of its project, or from the home directory.
-    pub place: String,
-    /// The command, without an agent's wrapper.
-    pub command: String,
-    /// The program and its arguments, where its caller gave words and not a line for a shell.
-    pub words: Vec<String>,
-    /// The time limit, if it has one.
-    pub timeout: Option<Duration>,
-    /// Its purpose, in its caller's words. May be empty.
-    pub why: String,
-    /// `command` lacks its agent's wrapper.
-    pub is_unwrapped: bool,
-    /// An agent only looks at the shell. Such a command is one line instead of a block, while all goes well.
-    pub is_probe: bool,
-    /// The sandbox that its shim runs it in, if the host does not run it.
-    pub sandbox: Option<String>,
 }
 
 pub(super) fn clock(local: PrimitiveDateTime) -> String {
@@ -74,64 +48,66 @@ impl Heading {
     /// The name of the agent's session: `claude`, `claude~2`, `codex/hook`.
     #[must_use]
     pub fn name(&self) -> String {
-        agent_name(&self.whoami, self.session, &self.role)
+        let Caller { whoami, number, role, .. } = &self.card.caller;
+        agent_name(whoami, *number, role.word())
     }
 
     pub(super) fn ink(&self) -> Ink {
         const KNOWN: [&str; 5] = ["claude", "codex", "gemini", "opencode", "copilot"];
-        let by_letters = || self.whoami.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        let known = KNOWN.iter().position(|known| *known == self.agent).and_then(|at| u32::try_from(at).ok());
+        let Caller { whoami, number, .. } = &self.card.caller;
+        let by_letters = || whoami.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let known = KNOWN.iter().position(|known| *known == short_name(whoami)).and_then(|at| u32::try_from(at).ok());
         let first = known.unwrap_or_else(by_letters) % u32::from(AGENT_COLOURS);
         // The second session's colour is far from the first one's.
-        let number = (first + 3 * (self.session.max(1) - 1)) % u32::from(AGENT_COLOURS);
+        let number = (first + 3 * (number.max(&1) - 1)) % u32::from(AGENT_COLOURS);
         Ink::Agent(u8::try_from(number).unwrap_or(0))
     }
 
     /// The command's first line that is not blank, and how many other lines there are.
     fn first_line(&self) -> (&str, usize) {
-        let lines = || self.command.trim_end().lines();
+        let lines = || self.card.command.text.trim_end().lines();
         let first = lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         (first.trim(), lines().count().saturating_sub(1))
     }
 
     /// Shows the banner of a block, with the end line at its right edge if the command has ended without output.
-    pub(super) fn show(&self, face: Face, job: JobId, end: Option<(Ink, &str)>, out: &mut Vec<u8>) {
+    pub(super) fn show(&self, face: Face, end: Option<(Ink, &str)>, out: &mut Vec<u8>) {
         if face.is_text() {
-            let line = self.in_text(job).line(limits::BANNER_COLUMNS) + &self.notes();
+            let line = self.in_text().line(limits::BANNER_COLUMNS) + &self.notes();
             return face.remark(Ink::Plain, line, out);
         }
         let (first, more) = self.first_line();
-        let (lines, seq) = (counted(more as u64, "line", "lines"), job.0);
+        let (lines, seq) = (counted(more as u64, "line", "lines"), self.card.run);
         let mut note = match more {
             0 => String::new(),
             _ if face.room() < 70 => format!(" ⏎ +{more}"),
             _ => format!(" ⏎ +{lines} (rexec show {seq})"),
         };
         note.push_str(&self.notes());
-        self.show_with(face, job, self.local, (Ink::Bold, first), &note, end, out);
+        self.show_with(face, self.local, (Ink::Bold, first), &note, end, out);
     }
 
     /// The notes behind the command: its purpose, and the sandbox that it runs in.
     fn notes(&self) -> String {
-        let why = escape_line(&self.why, WHY_COLUMNS);
+        let why = escape_line(&self.card.why, WHY_COLUMNS);
         let why = if why.is_empty() { why } else { format!(" · why: {why}") };
         why + &self.sandbox_note()
     }
 
     /// ` · in its sandbox (codex read-only)`; nothing for a command that the host runs.
     fn sandbox_note(&self) -> String {
-        let sandbox = self.sandbox.as_ref().map(|sandbox| escape_line(sandbox, SANDBOX_COLUMNS));
+        let sandbox = self.card.sandbox.as_ref().map(|sandbox| escape_line(sandbox, SANDBOX_COLUMNS));
         sandbox.map_or(String::new(), |sandbox| format!(" · in its sandbox ({sandbox})"))
     }
 
     /// Shows the banner of a command that goes on after others.
-    pub(super) fn show_again(&self, face: Face, job: JobId, now: PrimitiveDateTime, lines: u64, out: &mut Vec<u8>) {
+    pub(super) fn show_again(&self, face: Face, now: PrimitiveDateTime, lines: u64, out: &mut Vec<u8>) {
         let lines = match lines {
             0 => String::new(),
             lines => format!("{} {} meanwhile", grouped(lines), if lines == 1 { "line" } else { "lines" }),
         };
         if face.is_text() {
-            let mut line = self.in_text(job).line(limits::BANNER_AGAIN_COLUMNS);
+            let mut line = self.in_text().line(limits::BANNER_AGAIN_COLUMNS);
             let lines = if lines.is_empty() { lines } else { format!(", {lines}") };
             line.push_str(&format!(" (goes on{lines})"));
             return face.remark(Ink::Plain, line, out);
@@ -139,23 +115,21 @@ impl Heading {
         let lines = if lines.is_empty() { lines } else { format!(" · {lines}") };
         let note = format!(" since {}{lines}", clock(self.local));
         let command = format!("⋯ {}", self.first_line().0);
-        self.show_with(face, job, now, (Ink::Bold, &command), &note, None, out);
+        self.show_with(face, now, (Ink::Bold, &command), &note, None, out);
     }
 
     /// Shows a command by which an agent only looks at the shell.
-    pub(super) fn show_folded(&self, face: Face, job: JobId, end: (Ink, &str), out: &mut Vec<u8>) {
+    pub(super) fn show_folded(&self, face: Face, end: (Ink, &str), out: &mut Vec<u8>) {
         if face.is_text() {
-            let line = self.in_text(job).line_with("(a look at the shell, in the journal)");
+            let line = self.in_text().line_with("(a look at the shell, in the journal)");
             return face.remark(Ink::Plain, line, out);
         }
-        self.show_with(face, job, self.local, (Ink::Dim, "a look at the shell"), "", Some(end), out);
+        self.show_with(face, self.local, (Ink::Dim, "a look at the shell"), "", Some(end), out);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "these are the fields of a row")]
     fn show_with(
         &self,
         face: Face,
-        job: JobId,
         time: PrimitiveDateTime,
         (ink, command): (Ink, &str),
         note: &str,
@@ -163,12 +137,12 @@ impl Heading {
         out: &mut Vec<u8>,
     ) {
         let lead = format!("{} ", clock(time));
-        let agent = format!("#{} {}", job.0, self.name());
+        let agent = format!("#{} {}", self.card.run, self.name());
         let end = end.map_or((Ink::Dim, String::new()), |(ink, end)| (ink, face.spelled(&format!("  {end}"))));
         let note = face.spelled(note);
         let (note_columns, end_columns) = (columns(&note), columns(&end.1));
         let room = face.room().saturating_sub(columns(&lead) + columns(&agent) + note_columns + end_columns + 3);
-        let place = face.spelled(&ending_in(&escape_dir(&self.place), (room / 3).max(10)));
+        let place = face.spelled(&ending_in(&escape_dir(&self.card.place.name), (room / 3).max(10)));
         // On a narrow terminal the command is worth more than its directory.
         let place = if room < columns(&place) + COMMAND_COLUMNS_MIN { String::new() } else { place };
         let room = room.saturating_sub(columns(&place)).max(4);
@@ -184,9 +158,10 @@ impl Heading {
     }
 
     /// The banner for files and pipes.
-    fn in_text(&self, job: JobId) -> Banner<'_> {
-        let Self { time, whoami, dir, command, is_unwrapped, .. } = self;
-        Banner { time, seq: job.0, whoami, dir, command, is_unwrapped: *is_unwrapped }
+    fn in_text(&self) -> Banner<'_> {
+        let Card { run, time, caller, place, command, .. } = &*self.card;
+        let (whoami, dir, is_unwrapped) = (&caller.whoami, &place.dir, command.is_unwrapped);
+        Banner { time, seq: *run, whoami, dir, command: &command.text, is_unwrapped }
     }
 }
 
