@@ -1,6 +1,7 @@
 //! Each key at a real host.
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use super::{TERMINAL, code, is_heard, sees, sees_times, shown, start, types};
 use crate::support::host::{Host, PLAIN, Setup};
@@ -21,9 +22,15 @@ fn an_interrupt_stops_the_command_that_is_shown_and_the_host_goes_on() {
     sees(&host, "caught");
     let end = host.wait_for("the end", |journal| journal.of_type("end").next().cloned());
     assert_eq!((&end["seq"], &end["error"]), (&2.into(), &"aborted".into()), "a person stopped it");
+    assert_eq!((&end["exit"], &end["by"]), (&3.into(), &"console".into()));
+    sees(&host, "■ stopped by you");
     assert_eq!(host.run("echo here").out(), "here\n");
     types(&host, b"k1\r");
     assert_eq!(code(&mut other), 143, "k ends any command as rexec kill does");
+    let is_first = |end: &&Value| end["seq"] == 1;
+    let end = host.wait_for("the end", |journal| journal.of_type("end").find(is_first).cloned());
+    assert_eq!((&end["exit"], &end["by"]), (&143.into(), &"console".into()));
+    sees_times(&host, "■ stopped by you", 2);
 }
 
 #[test]

@@ -14,6 +14,11 @@ fn told(end: &Value) -> (u64, Option<u64>, Option<&str>, Option<&str>) {
     (end["exit"].as_u64().expect("a code"), end["signal"].as_u64(), end["error"].as_str(), end["by"].as_str())
 }
 
+/// What is told of a run that got SIGTERM by this one's will.
+fn stopped(by: &str) -> (u64, Option<u64>, Option<&str>, Option<&str>) {
+    (143, Some(15), Some("aborted"), Some(by))
+}
+
 /// The run's end in the journal. It is the same in `rexec log --json` and `rexec show --json`.
 fn recorded(host: &Host, command: &str) -> Value {
     let record = host.wait_for(command, |journal| journal.end_of(command).cloned());
@@ -39,7 +44,6 @@ fn everybody_tells_the_same_end_and_who_ended_it() {
     assert_eq!(told(&late), limit);
     assert_eq!(told(&recorded(&host, "exec sleep 1002")), limit);
 
-    let stopped = |by| (143, Some(15), Some("aborted"), Some(by));
     let killed = client.start(&json!({"command": "exec sleep 1003", "stream": true}));
     assert_eq!(said(rexec(&host, &["kill", &killed.to_string()])).0, 0);
     assert_eq!(told(&client.note("exec.exited", killed)), stopped("kill"));
@@ -80,4 +84,18 @@ fn everybody_tells_the_same_end_and_who_ended_it() {
     });
     let (_home, _warden) = host.end_by(Signal::SIGTERM);
     assert_eq!(told(Journal::read(&home).end_of("exec sleep 1007").expect("a record")), stopped("host"));
+}
+
+#[test]
+fn the_end_of_a_project_session_is_told_as_the_one_who_ended_its_run() {
+    let host = Host::with(PLAIN);
+    let mut client = Client::new(&host);
+    let dir = host.home.join("shop");
+    std::fs::create_dir(&dir).expect("a directory");
+    let project = client.call("session.create", &json!({"dir": dir}));
+    let run = client.start(&json!({"command": "exec sleep 1008", "dir": dir, "stream": true}));
+    client.call("session.destroy", &json!({"session": project["session"]}));
+    assert_eq!(told(&client.note("exec.exited", run)), stopped("project"));
+    assert_eq!(told(&recorded(&host, "exec sleep 1008")), stopped("project"));
+    waiting::wait_until("the console tells", || host.console_text().contains(" · aborted by project"));
 }
