@@ -2,17 +2,17 @@
 //! are, any value after a secret's name, and tokens of a known shape.
 //!
 //! ```text
-//! bytes ──▶ Escapes ──▶ ValueMasker ──▶ PatternMasker ──▶ text with masks
-//!           what a       values of the   names in the text,
-//!           terminal     environment     shapes
+//! bytes ──▶ ShownText ──▶ KnownValues ──▶ PatternMasker ──▶ text with masks
+//!           what a         values of the   names in the text,
+//!           terminal       environment     shapes
 //!           shows
 //! ```
 //!
 //! | module | what it is for |
 //! | --- | --- |
 //! | `escapes` | takes escape sequences out of what is searched, and puts them back |
-//! | `value_masker`, `automaton` | the values of the environment's secret variables |
-//! | `pattern_masker`, `anchors`, `partial_text` | looks for places that need a verdict, in output that comes in pieces |
+//! | `known_values` | the values of the environment's secret variables |
+//! | `pattern_masker`, `anchors`, `searched_text` | looks for places that need a verdict, in output that comes in pieces |
 //! | `assigned`, `names`, `plausible`, `value` | `NAME=value` and its kin: which names, and which values behind them |
 //! | `phrases` | names of several words: `mot de passe : value` |
 //! | `command_options`, `urls` | `--token value`, `scheme://user:password@host` |
@@ -30,12 +30,11 @@
 //! * how the input was split never shows: a byte is passed only once no secret can begin with it;
 //! * the bytes held back are bounded: see [`crate::limits::SECRET_PATTERN_BYTES_MAX`]; for names and shapes by 4 KiB;
 //! * in a command a value is part of a word: no name of a program is masked, and nothing that separates words;
-//! * the cost of a byte does not depend on the number of values;
+//! * the cost of a byte grows with the logarithm of the number of values;
 //! * text without a secret is unchanged.
 
 mod anchors;
 mod assigned;
-mod automaton;
 mod command_options;
 mod command_secrets;
 mod command_words;
@@ -44,21 +43,21 @@ mod finding;
 mod grammar;
 mod key_body;
 mod known_programs;
+mod known_values;
 mod letters;
 mod mask;
 mod names;
-mod partial_text;
 mod pattern_masker;
 mod phrases;
 mod plausible;
 mod prefixed;
 mod private_keys;
 mod program_names;
+mod searched_text;
 mod streams;
 mod tokens;
 mod urls;
 mod value;
-mod value_masker;
 
 pub use mask::{is_masked, masked};
 pub use names::is_secret_name;
@@ -66,88 +65,39 @@ pub use streams::StreamRedactor;
 
 use std::cell::LazyCell;
 use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use memchr::memmem;
 
-use escapes::{ESC, Escapes, SearchSink, StrippedPiece};
+use escapes::{Edit, ShownText};
 use grammar::Grammar;
+use known_values::KnownValues;
 use mask::{mask, shown};
 use pattern_masker::{PatternMasker, ValueBounds};
-use value_masker::{KnownValues, Passage, ValueMasker};
+use searched_text::CONTEXT;
 
 /// The shortest value that is masked, in bytes. Shorter ones are too likely to be ordinary words.
 const VALUE_BYTES_MIN: usize = 8;
+/// The most bytes that are held back, with the sequences among them: the longest value has room with a colour of 24 bits
+/// for each byte.
+const HELD_BYTES_MAX: usize = 128 << 10;
 /// The name of a secret that a program's name gives away.
 const COMMAND_SECRET: &str = "PASSWORD";
 
 /// The masker of one stream; see the module's text.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    escapes: Escapes,
     /// `None` without known values.
-    values: Option<ValueMasker>,
+    values: Option<Arc<KnownValues>>,
+    shown: ShownText,
+    /// How far names and shapes are judged in the text.
+    judged: usize,
+    /// How far known values are masked in it.
+    searched: usize,
+    /// How many of the shown bytes from there on belong to a known value whose mask is written.
+    rest: usize,
     patterns: PatternMasker,
-    /// Empty between calls; see [`Pieces`].
-    small: Vec<u8>,
     count: u64,
-}
-
-/// What a search of a piece that has escape sequences came to.
-enum Unchanged {
-    /// So much of it was searched, and has no secret.
-    Passed(usize),
-    /// There is a secret in so much of it, or the end of one; nothing was done.
-    Masks(usize),
-    /// Sequences wait or carry something; nothing was done.
-    Unknown,
-}
-
-/// Joins small pieces on the way from one masker to the next.
-struct Pieces<'a> {
-    patterns: &'a mut PatternMasker,
-    small: &'a mut Vec<u8>,
-    sink: SearchSink<'a>,
-}
-
-impl Pieces<'_> {
-    fn push(&mut self, bytes: &[u8]) {
-        const LARGE: usize = 4 << 10;
-        if bytes.len() < LARGE {
-            self.small.extend_from_slice(bytes);
-            if self.small.len() < LARGE {
-                return;
-            }
-            self.flush();
-        } else {
-            self.flush();
-            self.patterns.push(bytes, &mut self.sink);
-        }
-    }
-
-    fn flush(&mut self) {
-        if !self.small.is_empty() {
-            self.patterns.push(self.small, &mut self.sink);
-            self.small.clear();
-        }
-    }
-}
-
-impl Passage for Pieces<'_> {
-    fn text(&mut self, text: &[u8]) {
-        self.sink.escapes.pass(text.len());
-        self.push(text);
-    }
-
-    fn mask(&mut self, name: &str, len: usize) {
-        let mut out = Vec::new();
-        mask(name, &mut out);
-        self.sink.escapes.pass_mask(len, out.len());
-        self.push(&out);
-    }
-
-    fn skip(&mut self, len: usize) {
-        self.sink.escapes.pass_mask(len, 0);
-    }
 }
 
 impl Redactor {
@@ -176,156 +126,89 @@ impl Redactor {
                 }
             }
         }
-        Self { values: KnownValues::new(secrets).map(ValueMasker::new), ..Self::default() }
+        Self { values: KnownValues::new(secrets), ..Self::default() }
     }
 
     /// A masker of the same secrets for another stream.
     #[must_use]
     pub fn fresh(&self) -> Self {
-        Self { values: self.values.as_ref().map(ValueMasker::fresh), ..Self::default() }
+        Self { values: self.values.clone(), ..Self::default() }
     }
 
     /// Takes the next bytes. Appends those that are certainly no part of a secret, and masks for secrets.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
-        /// A look for escapes leaves so much in the processor's cache.
+        /// So much stays in the processor's cache.
         const PIECE: usize = 16 << 10;
-        /// So much is read with care where the sequences ask for it.
-        const CAREFUL: usize = 256;
-        let mut rest = input;
-        while !rest.is_empty() {
-            let mut len = rest.len().min(PIECE);
-            let piece = &rest[..len];
-            if self.escapes.is_empty() && memchr::memchr(ESC, piece).is_none() {
-                self.search(piece, out);
-            } else {
-                match self.pass_unchanged(piece, out) {
-                    Unchanged::Passed(passed) => len = passed,
-                    Unchanged::Masks(read) => {
-                        len = read;
-                        self.search_between_escapes(&piece[..len], out);
-                    }
-                    Unchanged::Unknown => {
-                        len = len.min(CAREFUL);
-                        self.search_between_escapes(&piece[..len], out);
-                    }
-                }
-            }
-            rest = &rest[len..];
-        }
-    }
-
-    /// Searches a piece as if nothing in it were secret, which is so nearly always: then the sequences in it need not be
-    /// put back one by one.
-    fn pass_unchanged(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Unchanged {
-        const WORTHWHILE: usize = 256;
-        if piece.len() < WORTHWHILE || !self.escapes.is_empty() || self.is_dropping() {
-            return Unchanged::Unknown;
-        }
-        let stripped = StrippedPiece::of(piece);
-        if stripped.len < WORTHWHILE {
-            return Unchanged::Unknown;
-        }
-        let before = self.clone();
-        let mut passed = Vec::with_capacity(stripped.text.len() + before.held_bytes());
-        self.search(&stripped.text, &mut passed);
-        let whole = before.held_bytes() + stripped.text.len();
-        let held = self.held_bytes();
-        if self.count() != before.count() || self.is_dropping() || passed.len() + held != whole {
-            *self = before;
-            return Unchanged::Masks(stripped.len);
-        }
-        let at = stripped.text.len().saturating_sub(held);
-        out.extend_from_slice(&passed[..passed.len() - at]);
-        out.extend_from_slice(self.escapes.wait_behind(&stripped, at));
-        SearchSink { escapes: &mut self.escapes, out }.settle();
-        self.bound_escapes(out);
-        Unchanged::Passed(stripped.len)
-    }
-
-    /// Whether what comes next may belong to a secret that was masked.
-    fn is_dropping(&self) -> bool {
-        self.patterns.is_dropping() || self.values.as_ref().is_some_and(ValueMasker::is_dropping)
-    }
-
-    fn search_between_escapes(&mut self, piece: &[u8], out: &mut Vec<u8>) {
-        let mut escapes = std::mem::take(&mut self.escapes);
-        let text = escapes.take_out(piece, |sequence, masked| self.mask_sequence(sequence, masked));
-        self.escapes = escapes;
-        self.search(&text, out);
-        self.bound_escapes(out);
-    }
-
-    /// Lets text go if too many sequences wait for it.
-    fn bound_escapes(&mut self, out: &mut Vec<u8>) {
-        if self.escapes.is_full() {
-            self.release(out);
-            // Of what is certainly secret, nothing is let go.
-            if self.escapes.is_full() {
-                SearchSink { escapes: &mut self.escapes, out }.put_back_all();
+        for piece in input.chunks(PIECE) {
+            self.search(piece, false, out);
+            if self.held_bytes() > HELD_BYTES_MAX {
+                self.release(out);
             }
         }
     }
 
-    /// Appends what is held back. What comes after it is still read together with it, so that the rest of a secret is masked.
+    /// Searches the bytes that are held back and these. Appends those that have a certain verdict; all of them if nothing
+    /// follows.
+    fn search(&mut self, piece: &[u8], last: bool, out: &mut Vec<u8>) {
+        if let Some(first) = self.shown.push(piece, last) {
+            let mut whole = self.fresh();
+            self.shown.mask_carried(first, last, |text, out| {
+                whole.push(text, out);
+                whole.finish(out);
+            });
+            self.count += whole.count();
+        }
+        self.mask_values(last);
+        let mut edits = Vec::new();
+        self.judged = self.patterns.search(&self.shown.text[..self.searched], self.judged, last, &mut edits);
+        self.shown.pass(&edits, self.judged, out);
+        self.forget();
+    }
+
+    /// Lets go what is held back, because too many sequences are in it. What follows is still searched together with it, so
+    /// that the rest of a secret is masked.
     fn release(&mut self, out: &mut Vec<u8>) {
-        let sink = SearchSink { escapes: &mut self.escapes, out };
-        let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, sink };
-        if let Some(values) = &mut self.values {
-            values.release(&mut pieces);
-            pieces.flush();
-        }
-        let Pieces { patterns, mut sink, .. } = pieces;
-        patterns.release(&mut sink);
-        sink.settle();
+        let rest = Edit { place: self.searched..self.searched + self.rest, text: String::new() };
+        self.shown.pass(&[rest], self.shown.text.len(), out);
+        self.forget();
     }
 
-    /// Masks what a sequence carries.
-    fn mask_sequence(&mut self, sequence: &[u8], out: &mut Vec<u8>) {
-        let mut whole = self.fresh();
-        whole.search(sequence, out);
-        whole.end_search(out);
-        self.count += whole.count();
+    /// Forgets the text on which no verdict depends any more.
+    fn forget(&mut self) {
+        let len = self.judged.saturating_sub(CONTEXT).min(self.searched);
+        self.shown.forget(len);
+        (self.judged, self.searched) = (self.judged - len, self.searched - len);
     }
 
-    /// Searches text without escape sequences.
-    fn search(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        let mut sink = SearchSink { escapes: &mut self.escapes, out };
-        match &mut self.values {
-            None => {
-                sink.escapes.take_late(text.len());
-                self.patterns.push(text, &mut sink);
-                sink.settle();
-            }
-            Some(values) => {
-                sink.escapes.take(text.len());
-                let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, sink };
-                self.count += values.push(text, &mut pieces);
-                pieces.text(&[]);
-                pieces.flush();
-                pieces.sink.settle();
-            }
+    /// Masks the known values in the text that was not searched for them.
+    fn mask_values(&mut self, last: bool) {
+        let (from, len) = (self.searched, self.shown.text.len());
+        let Some(values) = &self.values else {
+            self.searched = len;
+            return;
+        };
+        let found = values.search(&self.shown.text[from..], self.rest, last);
+        self.rest = found.rest;
+        self.searched = from + found.open;
+        if found.places.is_empty() {
+            return;
         }
+        let edit = |(place, name): (Range<usize>, Option<&str>)| Edit {
+            place: from + place.start..from + place.end,
+            text: name.map(mask).unwrap_or_default(),
+        };
+        self.count += found.places.iter().filter(|(_, name)| name.is_some()).count() as u64;
+        let edits: Vec<Edit> =
+            found.places.into_iter().map(edit).filter(|edit| edit.place.end > self.shown.passed).collect();
+        self.shown.edit(&edits);
+        self.searched = self.searched + self.shown.text.len() - len;
     }
 
     /// Ends the stream: appends the bytes that were held back. Afterwards the masker is as new, but for the count.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        self.end_search(out);
-        let open = self.escapes.give_up();
-        self.mask_sequence(&open, out);
-        self.escapes = Escapes::default();
-    }
-
-    fn end_search(&mut self, out: &mut Vec<u8>) {
-        let sink = SearchSink { escapes: &mut self.escapes, out };
-        let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, sink };
-        if let Some(values) = &mut self.values {
-            self.count += values.finish(&mut pieces);
-            pieces.text(&[]);
-            pieces.flush();
-        }
-        let Pieces { patterns, mut sink, .. } = pieces;
-        patterns.finish(&mut sink);
-        sink.settle();
+        self.search(&[], true, out);
+        let count = self.count();
+        *self = Self { count, ..self.fresh() };
     }
 
     /// Masks a whole text, such as a command.
@@ -362,20 +245,23 @@ impl Redactor {
     /// Masks the text of a shell command. There a value is a word or a part of one, the names of programs give secrets away,
     /// and are never masked themselves.
     pub fn redact_command(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        let secrets = secrets_of_command(text, self.known());
+        let secrets = secrets_of_command(text, self.values.as_deref());
         self.mask_places(text, &secrets, out);
     }
 
     /// Masks a command whose end was cut off: what may be the beginning of a secret there is left out.
     pub fn redact_cut_command(&mut self, text: &[u8], out: &mut Vec<u8>) {
         // Each search has the text itself: the shapes behind the values would have masks of other lengths in it.
-        let mut values = self.fresh();
-        values.push(text, &mut Vec::new());
-        let mut shapes = Self::default();
-        shapes.push(text, &mut Vec::new());
-        let of_values = values.values.as_ref().map_or(0, ValueMasker::held_bytes) + values.escapes.held_bytes();
-        let certain = text.len().saturating_sub(shapes.held_bytes().max(of_values));
-        let mut secrets = secrets_of_command(text, self.known());
+        let shown = ShownText::of(text);
+        let of_values = self.values.as_ref().map_or(shown.text.len(), |values| {
+            let found = values.search(&shown.text, 0, false);
+            // The last value may go on behind the edge.
+            let last = found.places.last().filter(|(place, _)| found.rest > 0 || place.end == shown.text.len());
+            last.map_or(found.open, |(place, _)| place.start)
+        });
+        let of_shapes = PatternMasker::default().search(&shown.text, 0, false, &mut Vec::new());
+        let certain = shown.before(of_values.min(of_shapes));
+        let mut secrets = secrets_of_command(text, self.values.as_deref());
         secrets.retain(|secret| secret.place.start < certain);
         // Of a secret on the edge no part is shown.
         let end = secrets.last().map_or(certain, |secret| certain.max(secret.place.end));
@@ -384,7 +270,7 @@ impl Redactor {
 
     /// Masks the arguments of a command.
     pub fn redact_arguments(&mut self, arguments: &[&[u8]]) -> Vec<Vec<u8>> {
-        let found = secrets_of_arguments(arguments, self.known());
+        let found = secrets_of_arguments(arguments, self.values.as_deref());
         let each = arguments.iter().zip(found);
         each.map(|(argument, secrets)| {
             let mut out = Vec::new();
@@ -402,31 +288,25 @@ impl Redactor {
         masked.into_iter().map(|argument| String::from_utf8_lossy(&argument).into_owned()).collect()
     }
 
-    fn known(&self) -> Option<&KnownValues> {
-        self.values.as_ref().map(ValueMasker::known)
-    }
-
     fn mask_places(&mut self, text: &[u8], secrets: &[Secret], out: &mut Vec<u8>) {
         let mut start = 0;
         for secret in secrets {
             out.extend_from_slice(&text[start..secret.place.start]);
-            mask(&secret.name, out);
+            out.extend_from_slice(mask(&secret.name).as_bytes());
             start = secret.place.end;
         }
         self.count += secrets.len() as u64;
         out.extend_from_slice(&text[start..]);
     }
 
-    /// Whether some of the last bytes are held back.
+    /// Returns true if some of the last bytes are held back.
     #[must_use]
     pub fn is_holding(&self) -> bool {
-        self.values.as_ref().is_some_and(|values| values.held_bytes() > 0)
-            || self.patterns.held_bytes() > 0
-            || !self.escapes.is_empty()
+        self.held_bytes() > 0
     }
 
     fn held_bytes(&self) -> usize {
-        self.values.as_ref().map_or(0, ValueMasker::held_bytes) + self.patterns.held_bytes() + self.escapes.held_bytes()
+        self.shown.held_bytes()
     }
 
     /// The number of masks written so far.
@@ -443,7 +323,7 @@ pub fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&entry[..at], &entry[at + 1..]))
 }
 
-/// Whether a variable has a secret's name, and a value that is long enough to be told from other words.
+/// Returns true if a variable has a secret's name, and a value that is long enough to be told from other words.
 #[must_use]
 pub fn is_secret(name: &[u8], value: &[u8]) -> bool {
     value.len() >= VALUE_BYTES_MIN && is_secret_name(name) && !value.trim_ascii().is_empty()
@@ -500,7 +380,7 @@ fn secrets_of_arguments(arguments: &[&[u8]], known: Option<&KnownValues>) -> Vec
     all
 }
 
-/// Whether quotes in quotes make it hard to see the words in a word.
+/// Returns true if quotes in quotes make it hard to see the words in a word.
 fn has_quoted_quotes(text: &[u8]) -> bool {
     [&b"'\\''"[..], b"\\\"", b"'\"'"].iter().any(|quotes| memmem::find(text, quotes).is_some())
 }
@@ -512,7 +392,7 @@ fn known_secrets(
     start: usize,
     grammar: &impl Deref<Target = Grammar>,
 ) -> Vec<Secret> {
-    let places = known.map(|known| known.places(text)).unwrap_or_default().into_iter();
+    let places = known.into_iter().flat_map(|known| known.places(text));
     let parts = places.flat_map(|(place, name)| {
         let parts = grammar.parts(start + place.start..start + place.end).into_iter();
         parts.map(move |part| Secret::new(part.start - start..part.end - start, name))
@@ -575,7 +455,7 @@ fn near<'a, 'b>(before: &'b [&'a [u8]]) -> &'b [&'a [u8]] {
     &before[before.len().saturating_sub(16)..]
 }
 
-/// Whether a value of a command differs from the words that a program may print for other reasons.
+/// Returns true if a value of a command differs from the words that a program may print for other reasons.
 fn is_telling(value: &[u8]) -> bool {
     let has = |is: fn(&u8) -> bool| value.iter().any(is);
     let is_mark = |byte: &u8| byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'_' | b'.' | b'/' | b':' | b',');

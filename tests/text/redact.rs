@@ -332,6 +332,43 @@ fn the_bytes_held_back_are_bounded() {
 const COMMANDS: &str = include_str!("../data/masks/commands.txt");
 
 #[test]
+fn a_mask_does_not_change_what_is_a_sequence() {
+    // The line feed, which ends the title, is part of the value; what follows is shown by a terminal.
+    let text = b"\x1b]line one\nline two, k9#f72hs! and k9#f72hs!\x07";
+    for pieces in [1, 3, text.len()] {
+        let masked = redact(text.chunks(pieces));
+        assert_eq!(masked.matches("redacted:API_KEY").count(), 2, "{masked:?}");
+        assert!(masked.contains("redacted:MULTI_SECRET") && !masked.contains("k9#"), "{masked:?}");
+    }
+}
+
+#[test]
+fn what_may_be_no_sequence_is_searched_whole() {
+    let text = b"ls\x1bPASSWORD=k9x72hsq more";
+    for pieces in [1, 4, text.len()] {
+        let masked = redact(text.chunks(pieces));
+        assert_eq!(masked, "ls\x1bPASSWORD=«redacted:PASSWORD» more", "{pieces}");
+    }
+}
+
+#[test]
+fn a_long_value_with_a_colour_at_each_byte_is_masked_whole() {
+    let value: Vec<u8> = (0..4000).map(|at| b"abcdefghijklmnopqrstuvwxyz0123456789"[(at * 7 + at / 36) % 36]).collect();
+    for colour in ["\x1b[31m", "\x1b[38;2;100;100;100m"] {
+        let shown = value.iter().flat_map(|byte| [&[*byte][..], colour.as_bytes()].concat());
+        let text: Vec<u8> = b"a ".iter().copied().chain(shown).chain(*b" z\n").collect();
+        for pieces in [1000, 8 << 10, text.len()] {
+            let mut redactor = Redactor::new([("A_TOKEN", &value[..])]);
+            let mut out = Vec::new();
+            text.chunks(pieces).for_each(|piece| redactor.push(piece, &mut out));
+            redactor.finish(&mut out);
+            let shown = String::from_utf8_lossy(&out).replace(colour, "");
+            assert_eq!(shown, "a «redacted:A_TOKEN» z\n", "{pieces}");
+        }
+    }
+}
+
+#[test]
 fn a_known_programs_secrets_are_masked_in_commands() {
     for line in COMMANDS.lines() {
         let line = &line.replace('␤', "\n");

@@ -299,7 +299,7 @@ fn near_hits(text: &[u8], from: usize, block: usize, before: u64, entries: &[u64
     None
 }
 
-/// Whether this is a place, as far as the text goes.
+/// Returns true if this is a place, as far as the text goes.
 #[inline]
 fn is_place(text: &[u8], at: usize) -> bool {
     let rest = &text[at..];

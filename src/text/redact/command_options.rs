@@ -1,16 +1,18 @@
 //! Finds secrets that are the value of a command's option: `--token value`, `-u user:password`, `sshpass -p password`.
 
+use std::cell::Cell;
+
 use super::finding::Finding;
 use super::names::{self, NAME_BYTES_MAX, SecretKind};
-use super::partial_text::{PartialText, Undecided};
 use super::plausible::Form;
+use super::searched_text::SearchedText;
 use super::value::Value;
 
 /// Finds the secret after the option that begins at this place.
-pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
+pub(super) fn judge(text: SearchedText<'_>, at: usize) -> Option<Finding> {
     let mut end = at + 1;
     while end - at <= NAME_BYTES_MAX {
-        match text.peek(end)? {
+        match text.peek(end) {
             Some(byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') => end += 1,
             _ => break,
         }
@@ -22,29 +24,26 @@ pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>,
     let name = &text.bytes[at..end];
     let is_short = name.len() == 2;
     if !is_short && !name.starts_with(b"--") {
-        return Ok(None);
+        return None;
     }
     let line = text.before(at);
-    let kind = match option_kind(name, line) {
-        Some(kind) => kind,
-        None => return Ok(None),
-    };
-    let is_glued = match text.peek(end)? {
+    let kind = option_kind(name, line)?;
+    let is_glued = match text.peek(end) {
         Some(b' ') => false,
-        Some(b'=') | None => return Ok(None),
+        Some(b'=') | None => return None,
         Some(byte) if is_short && !byte.is_ascii_whitespace() => true,
-        Some(_) => return Ok(None),
+        Some(_) => return None,
     };
     if matches!(kind, OptionKind::Glued) && !is_glued {
-        return Ok(None);
+        return None;
     }
     let start = end + usize::from(!is_glued);
     // A help text has more blanks there.
-    if matches!(text.peek(start)?, Some(b' ' | b'-') | None) {
-        return Ok(None);
+    if matches!(text.peek(start), Some(b' ' | b'-') | None) {
+        return None;
     }
-    let Some(value) = Value::at(text, start)? else { return Ok(None) };
-    Ok(kind.masked(text, name, value, is_short))
+    let value = Value::at(text, start)?;
+    kind.masked(text, name, value, is_short)
 }
 
 /// The meaning of an option's value.
@@ -88,7 +87,7 @@ fn option_kind(name: &[u8], line: &[u8]) -> Option<OptionKind> {
 }
 
 impl OptionKind {
-    fn masked(self, text: PartialText<'_>, name: &[u8], value: Value, is_short: bool) -> Option<Finding> {
+    fn masked(self, text: SearchedText<'_>, name: &[u8], value: Value, is_short: bool) -> Option<Finding> {
         match self {
             Self::Glued => value.masked(text, b"PASSWORD", SecretKind::Password, Form::Argument),
             Self::Secret(kind) => {
@@ -113,7 +112,8 @@ impl OptionKind {
 
 /// Finds the secret in an argument after the arguments `previous`: the place where it begins, and its name.
 pub(super) fn argument(previous: &[&[u8]], argument: &[u8]) -> Option<(usize, String)> {
-    let text = PartialText { bytes: argument, last: true };
+    let is_short = Cell::new(false);
+    let text = SearchedText::new(argument, &is_short);
     let value = |start| Value { start, end: argument.len(), quote: None, goes_on: false };
     let line = |before: &[&[u8]]| before.join(&b' ');
     let found = if let Some(rest) = argument.strip_prefix(b"-p")

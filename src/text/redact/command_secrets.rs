@@ -180,7 +180,7 @@ fn plausible(text: &[u8], value: Range<usize>) -> Option<Range<usize>> {
     is_secret.then_some(value)
 }
 
-/// Whether a text has nothing but words of letters: `restart`, `not yet`, `staging-east`.
+/// Returns true if a text has nothing but words of letters: `restart`, `not yet`, `staging-east`.
 fn are_words(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii() || b" -_./:,".contains(byte))
 }
@@ -229,7 +229,7 @@ impl<'a> CommandWords<'a> {
         }
     }
 
-    /// Whether an option of single letters contains this one.
+    /// Returns true if an option of single letters contains this one.
     fn has_letter(&self, from: usize, letter: u8) -> bool {
         let is_letters = |word: &[u8]| word.len() > 1 && word[0] == b'-' && word[1] != b'-' && word.contains(&letter);
         (from..self.words.len()).any(|nth| is_letters(self.word(nth)))
@@ -288,7 +288,7 @@ impl<'a> CommandWords<'a> {
         plausible(self.text, word.start + start..word.start + end)
     }
 
-    /// Whether it reads a secret from its standard input.
+    /// Returns true if it reads a secret from its standard input.
     fn reads_secret(&self) -> bool {
         (0..self.words.len()).any(|nth| {
             let (program, word) = (self.program(nth), self.word(nth));
@@ -303,13 +303,13 @@ impl<'a> CommandWords<'a> {
             && KEEPERS.iter().all(|words| (0..self.words.len()).any(|nth| is_in(self.word(nth), words))))
     }
 
-    /// Whether it may run what it reads, behind a password or without one: a shell does.
+    /// Returns true if it may run what it reads, behind a password or without one: a shell does.
     fn may_run_input(&self) -> bool {
         const SHELLS: [&[u8]; 9] = [b"su", b"sh", b"bash", b"dash", b"zsh", b"ksh", b"ash", b"fish", b"busybox"];
         (0..self.words.len()).any(|nth| SHELLS.contains(&self.program(nth)))
     }
 
-    /// Whether this word is the program that runs, as far as the words before it tell.
+    /// Returns true if this word is the program that runs, as far as the words before it tell.
     fn runs(&self, nth: usize) -> bool {
         const RUNNERS: [&[u8]; 8] = [b"sudo", b"doas", b"env", b"nice", b"nohup", b"time", b"exec", b"command"];
         let is_before = |nth: usize| {
@@ -321,7 +321,7 @@ impl<'a> CommandWords<'a> {
     }
 }
 
-/// Whether a blank-separated list contains the word.
+/// Returns true if a blank-separated list contains the word.
 fn is_in(word: &[u8], list: &str) -> bool {
     !word.is_empty() && list.split(' ').any(|one| one.as_bytes() == word)
 }

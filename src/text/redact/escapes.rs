@@ -1,5 +1,4 @@
-//! Takes escape sequences out of a text before it is searched, and puts them back afterwards: a secret is what a terminal
-//! shows, whatever colours are in its middle.
+//! What a terminal shows of a text: a secret is searched in that, whatever colours are in its middle.
 //!
 //! ```text
 //! gh ␛[1m p_0123…         what came
@@ -10,44 +9,250 @@
 //! A sequence that moves the cursor separates what stands around it. A control byte is searched in its place, which is part
 //! of no secret. What a sequence carries, such as the address of a link, is searched by itself.
 //!
-//! Invariants: each sequence is put back once, between the same visible bytes unless those are masked; a sequence or the
-//! sequences that wait for a verdict take no more than [`BYTES_MAX`] bytes and one piece of text.
+//! Invariant: each sequence is put back once, between the same visible bytes unless those are masked.
 
-use std::collections::VecDeque;
+use std::ops::Range;
 
-/// The most bytes of a sequence that is taken out, and of those that wait.
-pub(super) const BYTES_MAX: usize = 4 << 10;
-pub(super) const ESC: u8 = 0x1B;
+/// The most bytes of a sequence that is taken out.
+const SEQUENCE_BYTES_MAX: usize = 4 << 10;
+const ESC: u8 = 0x1B;
 /// What is searched in the place of a sequence that moves the cursor.
 const SEPARATOR: u8 = ESC;
 
+/// What is shown of a raw text that comes in pieces. Each byte is read once, so that a mask never changes what is a sequence.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ShownText {
+    pub(super) text: Vec<u8>,
+    /// How many bytes of the text have passed: of the raw text that they came from nothing is left.
+    pub(super) passed: usize,
+    raw: Vec<u8>,
+    /// How far the raw text was read: up to a sequence whose end has not come.
+    read: usize,
+    sequences: Vec<HiddenSequence>,
+}
+
 /// A sequence that was taken out.
 #[derive(Debug, Clone, Copy)]
-struct EscapePlace {
-    /// How many searched bytes are before it.
-    at: u64,
+struct HiddenSequence {
+    /// How many bytes of the text are before it.
+    at: usize,
+    /// Where it begins in the raw text.
+    start: usize,
     len: usize,
-    /// The searched byte there stands for it.
+    /// The byte of the text there stands for it.
     is_separator: bool,
 }
 
-/// The sequences of one stream that wait for a verdict about the text around them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Escapes {
-    /// A sequence whose end has not come.
-    open: Vec<u8>,
-    /// The sequences that wait, and how many of these bytes were put back.
-    bytes: Vec<u8>,
-    put_back: usize,
-    /// Their places in the text that is searched for known values, and in the one that is searched for names and shapes.
-    early: VecDeque<EscapePlace>,
-    late: VecDeque<EscapePlace>,
-    /// How many bytes the first search has got, and of how many its verdict is known.
-    taken: u64,
-    passed: u64,
-    /// The same of the second search.
-    fed: u64,
-    given: u64,
+/// What takes the place of a part of the shown text.
+#[derive(Debug)]
+pub(super) struct Edit {
+    pub(super) place: Range<usize>,
+    pub(super) text: String,
+}
+
+impl ShownText {
+    /// What is shown of this text, up to a sequence whose end has not come.
+    pub(super) fn of(text: &[u8]) -> Self {
+        let mut shown = Self::default();
+        shown.push(text, false);
+        shown
+    }
+
+    /// Takes the next raw bytes. Nothing follows the `last` ones. Returns the index of the first new sequence if one of them
+    /// carries something.
+    pub(super) fn push(&mut self, bytes: &[u8], last: bool) -> Option<usize> {
+        let (before, from) = (self.sequences.len(), self.read);
+        self.raw.extend_from_slice(bytes);
+        let mut start = from + memchr::memchr(ESC, &self.raw[from..]).unwrap_or(self.raw.len() - from);
+        self.text.extend_from_slice(&self.raw[from..start]);
+        if start == self.raw.len() {
+            self.read = start;
+            return None;
+        }
+        let mut carries = false;
+        let mut len = self.text.len();
+        self.text.resize(len + self.raw.len() - start + WORD, 0);
+        let (raw, text) = (&self.raw[..], &mut self.text[..]);
+        while start < raw.len() {
+            let rest = &raw[start..];
+            if rest[0] != ESC {
+                let plain = copy_to_escape(rest, &mut text[len..]);
+                (len, start) = (len + plain, start + plain);
+                continue;
+            }
+            let colour = colour_len(rest).map(|len| EscapeSequence::Whole { len, is_separator: false });
+            let plain = match colour.unwrap_or_else(|| {
+                carries |= is_carrier(rest);
+                EscapeSequence::of(rest)
+            }) {
+                // What a sequence without an end carries is no part of the text before it either.
+                EscapeSequence::Open if last => {
+                    self.sequences.push(HiddenSequence { at: len, start, len: rest.len(), is_separator: false });
+                    start = raw.len();
+                    continue;
+                }
+                EscapeSequence::Open => break,
+                EscapeSequence::Whole { len: whole, is_separator } => {
+                    self.sequences.push(HiddenSequence { at: len, start, len: whole, is_separator });
+                    text[len] = SEPARATOR;
+                    (len, start) = (len + usize::from(is_separator), start + whole);
+                    continue;
+                }
+                EscapeSequence::Text(plain) => plain,
+            };
+            text[len..len + plain].copy_from_slice(&rest[..plain]);
+            (len, start) = (len + plain, start + plain);
+        }
+        self.text.truncate(len);
+        self.read = start;
+        carries.then_some(before)
+    }
+
+    /// Masks what is carried by the sequences behind the first ones. Of one at the end of the `last` bytes, which may be no
+    /// sequence, all but the escape byte is searched.
+    pub(super) fn mask_carried(&mut self, first: usize, last: bool, mut mask: impl FnMut(&[u8], &mut Vec<u8>)) {
+        let new = &self.sequences[first..];
+        let Some(carrier) = new.iter().position(|sequence| is_carrier(&self.raw[sequence.start..])) else { return };
+        let old = self.raw.split_off(new[carrier].start);
+        let (mut from, base) = (0, self.raw.len());
+        for sequence in &mut self.sequences[first + carrier..] {
+            let start = sequence.start - base;
+            let end = start + sequence.len;
+            self.raw.extend_from_slice(&old[from..start]);
+            sequence.start = self.raw.len();
+            if is_carrier(&old[start..]) {
+                let inner = start + if last && end == old.len() { 1 } else { 2 };
+                self.raw.extend_from_slice(&old[start..inner]);
+                mask(&old[inner..end], &mut self.raw);
+            } else {
+                self.raw.extend_from_slice(&old[start..end]);
+            }
+            sequence.len = self.raw.len() - sequence.start;
+            from = end;
+        }
+        self.raw.extend_from_slice(&old[from..]);
+        self.read = self.read + self.raw.len() - base - old.len();
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// The place in the raw text before the sequences at this place of the text.
+    pub(super) fn before(&self, at: usize) -> usize {
+        self.raw_place(at, self.sequences.partition_point(|sequence| sequence.at < at))
+    }
+
+    /// The place in the raw text behind the sequences at this place of the text, but for one that stands for its byte.
+    fn behind(&self, at: usize) -> usize {
+        self.raw_place(at, self.count_before(at))
+    }
+
+    fn count_before(&self, at: usize) -> usize {
+        self.sequences.partition_point(|sequence| sequence.at + usize::from(sequence.is_separator) <= at)
+    }
+
+    /// The place in the raw text of one in the text that has so many sequences before it.
+    fn raw_place(&self, at: usize, sequences: usize) -> usize {
+        let last = self.sequences[..sequences].last();
+        last.map_or(at - self.passed, |last| last.start + last.len + at - last.at - usize::from(last.is_separator))
+    }
+
+    /// Makes these edits in the part that has not passed. What follows the sequences in an edited place are these.
+    pub(super) fn edit(&mut self, edits: &[Edit]) {
+        let Some(first) = edits.first().map(|edit| edit.place.start.max(self.passed)) else { return };
+        let (count, start) = (self.count_before(first), self.behind(first));
+        let old = Self {
+            text: self.text.split_off(first),
+            raw: self.raw.split_off(start),
+            sequences: self.sequences.split_off(count),
+            ..*self
+        };
+        let (mut at, mut from, mut next) = (first, start, 0);
+        for Edit { place, text } in edits {
+            let count = old.sequences[next..].iter();
+            let count = next + count.take_while(|next| next.at + usize::from(next.is_separator) <= place.start).count();
+            let to = place.start.max(at);
+            from = self.take(&old, (first, start), (at, to), from, next..count);
+            self.raw.extend_from_slice(text.as_bytes());
+            self.text.extend_from_slice(text.as_bytes());
+            (at, next) = (to, count);
+            while let Some(&inner) = old.sequences.get(next).filter(|inner| inner.at < place.end) {
+                self.sequences.push(HiddenSequence { at: self.text.len(), start: self.raw.len(), ..inner });
+                self.raw.extend_from_slice(&old.raw[inner.start - start..inner.start + inner.len - start]);
+                self.text.extend_from_slice(&[SEPARATOR][..usize::from(inner.is_separator)]);
+                from += inner.len + inner.at - at;
+                at = inner.at + usize::from(inner.is_separator);
+                next += 1;
+            }
+            from += place.end - at;
+            at = place.end;
+        }
+        from = self.take(&old, (first, start), (at, first + old.text.len()), from, next..old.sequences.len());
+        let tail = &old.raw[from - start..];
+        self.read = self.raw.len();
+        self.raw.extend_from_slice(tail);
+    }
+
+    /// Appends a part of the old text, whose own beginning has these places, with these sequences. Returns where its raw
+    /// text ends.
+    fn take(
+        &mut self,
+        old: &Self,
+        (first, start): (usize, usize),
+        (at, to): (usize, usize),
+        from: usize,
+        sequences: Range<usize>,
+    ) -> usize {
+        let (text, raw) = (self.text.len(), self.raw.len());
+        let inner = &old.sequences[sequences];
+        let hidden: usize = inner.iter().map(|inner| inner.len - usize::from(inner.is_separator)).sum();
+        let end = from + (to - at) + hidden;
+        self.text.extend_from_slice(&old.text[at - first..to - first]);
+        self.raw.extend_from_slice(&old.raw[from - start..end - start]);
+        let moved = |inner: &HiddenSequence| HiddenSequence {
+            at: inner.at - at + text,
+            start: inner.start - from + raw,
+            ..*inner
+        };
+        self.sequences.extend(inner.iter().map(moved));
+        end
+    }
+
+    /// Appends the raw text up to this place of the text, with these edits in it. What follows the sequences in an edited
+    /// place are these.
+    pub(super) fn pass(&mut self, edits: &[Edit], to: usize, out: &mut Vec<u8>) {
+        if to < self.passed {
+            return;
+        }
+        let mut from = 0;
+        for Edit { place, text } in edits.iter().filter(|edit| edit.place.start.max(edit.place.end) >= self.passed) {
+            if place.end == self.passed && !place.is_empty() {
+                continue;
+            }
+            let start = self.behind(place.start.max(self.passed)).max(from);
+            out.extend_from_slice(&self.raw[from..start]);
+            out.extend_from_slice(text.as_bytes());
+            let inner = &self.sequences[self.sequences.partition_point(|sequence| sequence.start < start)..];
+            for sequence in inner.iter().take_while(|sequence| sequence.at < place.end) {
+                out.extend_from_slice(&self.raw[sequence.start..sequence.start + sequence.len]);
+            }
+            from = self.before(place.end).max(start);
+        }
+        let (count, end) = (self.count_before(to), self.behind(to).max(from));
+        out.extend_from_slice(&self.raw[from..end]);
+        self.raw.drain(..end);
+        self.sequences.drain(..count);
+        self.sequences.iter_mut().for_each(|sequence| sequence.start -= end);
+        (self.read, self.passed) = (self.read - end, to);
+    }
+
+    /// Forgets the first bytes of the text, which have passed.
+    pub(super) fn forget(&mut self, len: usize) {
+        self.text.drain(..len);
+        self.sequences.iter_mut().for_each(|sequence| sequence.at -= len);
+        self.passed -= len;
+    }
 }
 
 /// A sequence at the beginning of a text.
@@ -64,8 +269,8 @@ enum EscapeSequence {
 impl EscapeSequence {
     /// The sequence at the beginning of this text, whose first byte is an escape.
     fn of(text: &[u8]) -> Self {
-        let most = text.len().min(BYTES_MAX);
-        let unfinished = if text.len() < BYTES_MAX { Self::Open } else { Self::Text(2) };
+        let most = text.len().min(SEQUENCE_BYTES_MAX);
+        let unfinished = if text.len() < SEQUENCE_BYTES_MAX { Self::Open } else { Self::Text(2) };
         match text.get(1) {
             None => Self::Open,
             Some(b'[') => {
@@ -105,77 +310,14 @@ impl EscapeSequence {
     }
 }
 
-/// Whether a control sequence with this end moves the cursor, or the text on the screen.
+/// Returns true if a control sequence with this end moves the cursor, or the text on the screen.
 fn moves_cursor(end: u8) -> bool {
     !matches!(end, b'm' | b'K' | b'J' | b'X' | b'h' | b'l' | b'q' | b'n' | b'c' | b't' | b'p')
 }
 
-/// The beginning of a piece without its sequences, before it is known whether any of them has to wait.
-pub(super) struct StrippedPiece<'a> {
-    piece: &'a [u8],
-    pub(super) text: Vec<u8>,
-    /// How much of the piece was read: up to a sequence that is searched by itself, or whose end has not come.
-    pub(super) len: usize,
-    sequences: Vec<StrippedSequence>,
-}
-
-/// A sequence of such a piece.
-struct StrippedSequence {
-    /// How many bytes of the text are before it.
-    at: usize,
-    /// Where it begins in the piece.
-    start: usize,
-    len: usize,
-    /// The byte of the text there stands for it.
-    is_separator: bool,
-}
-
-impl<'a> StrippedPiece<'a> {
-    pub(super) fn of(piece: &'a [u8]) -> Self {
-        let mut text = vec![0; piece.len() + WORD];
-        // Where each character has its colour, a sequence and its text take six bytes.
-        let mut sequences = Vec::with_capacity(piece.len() / 6);
-        let mut len = 0;
-        let mut read = 0;
-        loop {
-            let plain = copy_to_escape(&piece[read..], &mut text[len..]);
-            (len, read) = (len + plain, read + plain);
-            let rest = &piece[read..];
-            if rest.is_empty() {
-                break;
-            }
-            match colour_len(rest) {
-                Some(colour) => {
-                    sequences.push(StrippedSequence { at: len, start: read, len: colour, is_separator: false });
-                    read += colour;
-                }
-                None => match EscapeSequence::of(rest) {
-                    EscapeSequence::Whole { len: whole, is_separator } if !is_carrier(rest) => {
-                        sequences.push(StrippedSequence { at: len, start: read, len: whole, is_separator });
-                        text[len] = SEPARATOR;
-                        len += usize::from(is_separator);
-                        read += whole;
-                    }
-                    EscapeSequence::Whole { .. } | EscapeSequence::Open => break,
-                    EscapeSequence::Text(plain) => {
-                        text[len..len + plain].copy_from_slice(&rest[..plain]);
-                        (len, read) = (len + plain, read + plain);
-                    }
-                },
-            }
-        }
-        text.truncate(len);
-        Self { piece, text, len: read, sequences }
-    }
-
-    /// The part of the piece before the sequences at this place of the text, and these and all behind it.
-    fn split(&self, at: usize) -> (&'a [u8], &[StrippedSequence]) {
-        let before = self.sequences.partition_point(|sequence| sequence.at < at);
-        let (before, behind) = self.sequences.split_at(before);
-        let len =
-            before.last().map_or(at, |last| last.start + last.len + (at - last.at - usize::from(last.is_separator)));
-        (&self.piece[..len], behind)
-    }
+/// Returns true if a sequence that begins so carries a text.
+fn is_carrier(sequence: &[u8]) -> bool {
+    matches!(sequence.get(1), Some(b']' | b'P' | b'X' | b'^' | b'_'))
 }
 
 /// The length of the sequence for a colour, or for the rest of the line, that this text begins with.
@@ -214,208 +356,6 @@ fn copy_to_escape(from: &[u8], to: &mut [u8]) -> usize {
     near + len
 }
 
-/// Whether a sequence that begins so carries a text.
-fn is_carrier(sequence: &[u8]) -> bool {
-    matches!(sequence.get(1), Some(b']' | b'P' | b'X' | b'^' | b'_'))
-}
-
-impl Escapes {
-    /// Whether no sequence is open or waits.
-    pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.put_back == self.bytes.len() && self.early.is_empty() && self.late.is_empty()
-    }
-
-    /// How many bytes of the input it holds, those not counted that are searched in their places.
-    pub(super) fn held_bytes(&self) -> usize {
-        let separators = self.early.iter().chain(&self.late).filter(|place| place.is_separator).count();
-        (self.open.len() + self.bytes.len() - self.put_back).saturating_sub(separators)
-    }
-
-    /// Whether so much waits that the text around it has to go on.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes.len() - self.put_back > BYTES_MAX
-    }
-
-    /// Takes the sequences out of the next piece and returns the text between them, which the masker searches. `mask` masks
-    /// the text that a sequence carries.
-    pub(super) fn take_out(&mut self, piece: &[u8], mut mask: impl FnMut(&[u8], &mut Vec<u8>)) -> Vec<u8> {
-        let joined;
-        let piece = if self.open.is_empty() {
-            piece
-        } else {
-            self.open.extend_from_slice(piece);
-            joined = std::mem::take(&mut self.open);
-            &joined
-        };
-        let mut text = Vec::with_capacity(piece.len());
-        let mut rest = piece;
-        while let Some(at) = memchr::memchr(ESC, rest) {
-            text.extend_from_slice(&rest[..at]);
-            rest = &rest[at..];
-            match EscapeSequence::of(rest) {
-                EscapeSequence::Whole { len, is_separator } => {
-                    let before = self.bytes.len();
-                    // Colours carry nothing.
-                    if is_carrier(rest) {
-                        mask(&rest[..len], &mut self.bytes);
-                    } else {
-                        self.bytes.extend_from_slice(&rest[..len]);
-                    }
-                    self.note(text.len(), self.bytes.len() - before, is_separator);
-                    if is_separator {
-                        text.push(SEPARATOR);
-                    }
-                    rest = &rest[len..];
-                }
-                EscapeSequence::Open => {
-                    self.open.extend_from_slice(rest);
-                    rest = &[];
-                }
-                EscapeSequence::Text(len) => {
-                    // The escape itself separates what stands around it.
-                    text.extend_from_slice(&rest[..len]);
-                    rest = &rest[len..];
-                }
-            }
-        }
-        text.extend_from_slice(rest);
-        text
-    }
-
-    /// All of a stripped piece was searched, and nothing masked. Returns what of the piece passes if its text passes up to
-    /// this place. The sequences behind it wait.
-    pub(super) fn wait_behind<'a>(&mut self, stripped: &StrippedPiece<'a>, at: usize) -> &'a [u8] {
-        let (passed, waiting) = stripped.split(at);
-        for sequence in waiting {
-            self.bytes.extend_from_slice(&stripped.piece[sequence.start..sequence.start + sequence.len]);
-            let behind = (stripped.text.len() - sequence.at) as u64;
-            let place = EscapePlace { at: self.taken - behind, len: sequence.len, is_separator: sequence.is_separator };
-            self.early.push_back(place);
-        }
-        self.pass(0);
-        passed
-    }
-
-    fn note(&mut self, ahead: usize, len: usize, is_separator: bool) {
-        self.early.push_back(EscapePlace { at: self.taken + ahead as u64, len, is_separator });
-    }
-
-    /// The sequence whose end has not come, which is not waited for.
-    pub(super) fn give_up(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.open)
-    }
-
-    /// The first search gets this many bytes.
-    pub(super) fn take(&mut self, len: usize) {
-        self.taken += len as u64;
-    }
-
-    /// The second search gets this many bytes, and there is no first one.
-    pub(super) fn take_late(&mut self, len: usize) {
-        self.late.append(&mut self.early);
-        self.taken += len as u64;
-        (self.passed, self.fed) = (self.taken, self.taken);
-    }
-
-    /// The first search passes on this many bytes.
-    pub(super) fn pass(&mut self, len: usize) {
-        self.passed += len as u64;
-        while let Some(place) = pop_if(&mut self.early, |place| place.at <= self.passed) {
-            let at = self.fed + len as u64 - (self.passed - place.at);
-            self.late.push_back(EscapePlace { at, ..place });
-        }
-        self.fed += len as u64;
-    }
-
-    /// The first search passes on `mask` bytes in the place of `len` ones.
-    pub(super) fn pass_mask(&mut self, len: usize, mask: usize) {
-        self.pass(0);
-        (self.passed, self.fed) = (self.passed + len as u64, self.fed + mask as u64);
-        while let Some(place) = pop_if(&mut self.early, |place| place.at <= self.passed) {
-            let is_separator = place.is_separator && place.at == self.passed;
-            self.late.push_back(EscapePlace { at: self.fed, is_separator, ..place });
-        }
-    }
-
-    /// Appends the next sequence that waits.
-    fn put_back(&mut self, place: EscapePlace, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes[self.put_back..self.put_back + place.len]);
-        self.put_back += place.len;
-        if self.put_back == self.bytes.len() {
-            self.bytes.clear();
-            self.put_back = 0;
-        }
-    }
-}
-
-/// The first place, if it is one of these.
-fn pop_if(places: &mut VecDeque<EscapePlace>, is_one: impl FnOnce(&EscapePlace) -> bool) -> Option<EscapePlace> {
-    places.front().filter(|place| is_one(place))?;
-    places.pop_front()
-}
-
-/// Where a search puts what it lets pass.
-pub(super) struct SearchSink<'a> {
-    pub(super) escapes: &'a mut Escapes,
-    pub(super) out: &'a mut Vec<u8>,
-}
-
-impl SearchSink<'_> {
-    /// Text passes, with the sequences in it.
-    pub(super) fn text(&mut self, mut text: &[u8]) {
-        let escapes = &mut *self.escapes;
-        while let Some(place) = pop_if(&mut escapes.late, |place| place.at < escapes.given + text.len() as u64) {
-            let len = usize::try_from(place.at.saturating_sub(escapes.given)).unwrap_or(0);
-            self.out.extend_from_slice(&text[..len]);
-            text = &text[len + usize::from(place.is_separator)..];
-            escapes.given += (len + usize::from(place.is_separator)) as u64;
-            escapes.put_back(place, self.out);
-        }
-        self.out.extend_from_slice(text);
-        escapes.given += text.len() as u64;
-        self.settle();
-    }
-
-    /// This many bytes of the text are left out. The sequences among them stay.
-    pub(super) fn skip(&mut self, len: usize) {
-        let escapes = &mut *self.escapes;
-        escapes.given += len as u64;
-        while let Some(place) = pop_if(&mut escapes.late, |place| place.at < escapes.given) {
-            escapes.put_back(place, self.out);
-        }
-        self.settle();
-    }
-
-    /// Adds what was not in the text.
-    pub(super) fn insert(&mut self, text: &[u8]) {
-        self.out.extend_from_slice(text);
-    }
-
-    /// Puts back all sequences that wait, before the text around them.
-    pub(super) fn put_back_all(&mut self) {
-        let escapes = &mut *self.escapes;
-        self.out.extend_from_slice(&escapes.bytes[escapes.put_back..]);
-        escapes.bytes.clear();
-        escapes.put_back = 0;
-        for places in [&mut escapes.late, &mut escapes.early] {
-            // What is searched in the place of one is still to be taken out.
-            places.retain_mut(|place| {
-                place.len = 0;
-                place.is_separator
-            });
-        }
-    }
-
-    /// Puts back the sequences behind all that has passed.
-    pub(super) fn settle(&mut self) {
-        let escapes = &mut *self.escapes;
-        let given = escapes.given;
-        while let Some(place) = pop_if(&mut escapes.late, |place| place.at <= given && !place.is_separator) {
-            escapes.put_back(place, self.out);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -442,7 +382,7 @@ mod tests {
         ] {
             assert_eq!(EscapeSequence::of(text.as_bytes()), expected, "{text:?}");
         }
-        let long = [b"\x1b]".as_slice(), &[b'x'; BYTES_MAX]].concat();
+        let long = [b"\x1b[".as_slice(), &[b'1'; SEQUENCE_BYTES_MAX]].concat();
         assert_eq!(EscapeSequence::of(&long), EscapeSequence::Text(2));
     }
 }

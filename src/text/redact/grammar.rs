@@ -683,7 +683,7 @@ impl Reader {
     }
 }
 
-/// Whether a single quote behind this text is part of a word: `don't`, but not `b'…'`.
+/// Returns true if a single quote behind this text is part of a word: `don't`, but not `b'…'`.
 fn is_apostrophe(before: &[u8]) -> bool {
     match *before {
         [.., earlier, b'b' | b'B' | b'r' | b'R' | b'u' | b'U' | b'f' | b'F'] => earlier.is_ascii_alphanumeric(),
@@ -692,7 +692,7 @@ fn is_apostrophe(before: &[u8]) -> bool {
     }
 }
 
-/// Whether the word before a redirection is the descriptor that is redirected.
+/// Returns true if the word before a redirection is the descriptor that is redirected.
 fn is_descriptor(word: &Letters, text: &Letters, at: usize) -> bool {
     let is_adjacent = at > 0 && word.places.last() == text.places.get(at - 1);
     is_adjacent && word.bytes.iter().all(u8::is_ascii_digit)

@@ -25,8 +25,8 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// Whether the text begins with `start`, or is the beginning of it.
-pub(super) fn agrees(start: &[u8], text: &[u8]) -> bool {
+/// Returns true if the text begins with `start`, or is the beginning of it.
+fn agrees(start: &[u8], text: &[u8]) -> bool {
     let len = start.len().min(text.len());
     start[..len] == text[..len]
 }

@@ -6,7 +6,7 @@ const NAME_BYTES_MAX: usize = 64;
 /// How every mask begins.
 const MASK: &str = "«redacted:";
 
-/// Whether a mask stands in this text.
+/// Returns true if a mask stands in this text.
 #[must_use]
 pub fn is_masked(text: &[u8]) -> bool {
     memchr::memmem::find(text, MASK.as_bytes()).is_some()
@@ -15,16 +15,12 @@ pub fn is_masked(text: &[u8]) -> bool {
 /// The mask for the value of this variable.
 #[must_use]
 pub fn masked(name: &[u8]) -> String {
-    let mut out = Vec::new();
-    mask(&shown(name), &mut out);
-    String::from_utf8_lossy(&out).into_owned()
+    mask(&shown(name))
 }
 
-/// Appends the mask of a secret of this name.
-pub(super) fn mask(name: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(MASK.as_bytes());
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice("»".as_bytes());
+/// The mask of a secret of this name.
+pub(super) fn mask(name: &str) -> String {
+    [MASK, name, "»"].concat()
 }
 
 /// A variable's name as the mask shows it: letters, digits and `_`.

@@ -76,7 +76,7 @@ const HARMLESS: [&str; 12] = [
 ];
 const HARMLESS_STARTS: [&str; 2] = ["XDG_SESSION_", "GIT_CONFIG_KEY_"];
 
-/// Whether a variable of this name holds a secret.
+/// Returns true if a variable of this name holds a secret.
 #[must_use]
 pub fn is_secret_name(name: &[u8]) -> bool {
     kind(name).is_some()
@@ -117,7 +117,7 @@ pub(super) fn kind(name: &[u8]) -> Option<SecretKind> {
     of_words(&words[..count])
 }
 
-/// Whether a word ends before this byte.
+/// Returns true if a word ends before this byte.
 fn is_hump(name: &[u8], at: usize) -> bool {
     let (this, next) = (name[at], name.get(at + 1).copied().unwrap_or(b'_'));
     let Some(previous) = at.checked_sub(1).map(|at| name[at]) else { return !this.is_ascii_alphanumeric() };
@@ -129,7 +129,7 @@ fn is_hump(name: &[u8], at: usize) -> bool {
         || previous.is_ascii_digit() != this.is_ascii_digit()
 }
 
-/// Whether a list of words between blanks contains this one.
+/// Returns true if a list of words between blanks contains this one.
 pub(super) fn is_one(word: &[u8], list: &str) -> bool {
     let mut needle = [b' '; NAME_BYTES_MAX + 2];
     needle[1..=word.len()].copy_from_slice(word);
@@ -261,7 +261,7 @@ const BY_LETTER: [(u8, u8); 256] = {
     ranges
 };
 
-/// Whether one of the words stands at this place, or may do so with the bytes to come.
+/// Returns true if one of the words stands at this place, or may do so with the bytes to come.
 #[inline]
 pub(super) fn has_word(text: &[u8], at: usize) -> bool {
     let (from, to) = BY_LETTER[usize::from(text[at])];
@@ -300,7 +300,8 @@ impl NameWord {
     }
 }
 
-/// Whether a word may begin here. Behind two letters it needs a capital; one letter may belong to an escape or an option.
+/// Returns true if a word may begin here. Behind two letters it needs a capital; one letter may belong to an escape or
+/// an option.
 fn may_begin_word(text: &[u8], at: usize) -> bool {
     let Some([earlier, before]) = text[..at].last_chunk() else { return true };
     let is_letters = earlier.is_ascii_alphabetic() && before.is_ascii_alphabetic();
@@ -312,7 +313,7 @@ fn may_begin_word(text: &[u8], at: usize) -> bool {
         || (is_capital && (before.is_ascii_lowercase() || text.get(at + 1).is_none_or(u8::is_ascii_lowercase)))
 }
 
-/// Whether a word may end after the first of these bytes.
+/// Returns true if a word may end after the first of these bytes.
 fn may_end_word(rest: &[u8]) -> bool {
     match *rest {
         [_, b'a'..=b'z', ..] => false,
@@ -333,18 +334,18 @@ const PARTS: [bool; 256] = {
     table
 };
 
-/// Whether a name can have this byte.
+/// Returns true if a name can have this byte.
 #[inline]
 pub(super) fn is_part(byte: u8) -> bool {
     PARTS[usize::from(byte)]
 }
 
-/// Whether this is a mere name, not an option.
+/// Returns true if this is a mere name, not an option.
 pub(super) fn is_name(word: &[u8]) -> bool {
     !word.starts_with(b"-") && word.len() <= NAME_BYTES_MAX && word.iter().all(|&byte| is_part(byte))
 }
 
-/// Whether the name contains one of the words, which most names do not.
+/// Returns true if the name contains one of the words, which most names do not.
 fn may_be_secret(name: &[u8]) -> bool {
     (0..name.len()).any(|at| has_word(name, at))
 }

@@ -1,138 +1,65 @@
-//! Masks secrets that have a telling name or shape, in one stream.
+//! Finds secrets that have a telling name or shape, in one stream and in whole texts.
 //!
 //! Invariant: how the stream was split never shows. A verdict about a place depends on at most [`CONTEXT`] bytes before it,
-//! which are kept, and on a bounded number of bytes after it, which it waits for.
+//! and on a bounded number of bytes after it, which it waits for.
+//!
+//! [`CONTEXT`]: super::searched_text::CONTEXT
 
-use super::escapes::SearchSink;
+use std::cell::Cell;
+
+use super::escapes::Edit;
 use super::finding::{Finding, Swallow};
 use super::mask::mask;
-use super::partial_text::{CONTEXT, PartialText, Undecided};
+use super::searched_text::SearchedText;
 use super::{Secret, anchors, assigned, command_options, names, private_keys, tokens, urls};
 
+/// What of one stream is masked beyond the text that was read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PatternMasker {
-    /// The last bytes that have passed, and after them those that are held back.
-    buffer: Vec<u8>,
-    passed: usize,
-    /// How far the buffer was let go without a verdict, if that is further.
-    released: usize,
     swallow: Option<Swallow>,
     /// Masks written so far.
     pub(super) count: u64,
 }
 
 impl PatternMasker {
-    pub(super) fn held_bytes(&self) -> usize {
-        self.buffer.len() - self.passed.max(self.released)
-    }
-
-    /// Whether what comes next may belong to a secret that was masked.
-    pub(super) fn is_dropping(&self) -> bool {
-        self.swallow.is_some()
-    }
-
-    /// Takes the next bytes. Appends those about which the verdict is certain.
-    pub(super) fn push(&mut self, input: &[u8], sink: &mut SearchSink<'_>) {
-        let old = self.buffer.len();
-        if old == 0 {
-            let taken = self.scan(PartialText { bytes: input, last: false }, 0, sink);
-            self.keep(input, taken);
-            return;
-        }
-        // The beginning of the input is read after the kept bytes, the rest in place.
-        let (first, rest) = input.split_at(input.len().min(2 * CONTEXT));
-        let mut joined = std::mem::take(&mut self.buffer);
-        joined.extend_from_slice(first);
-        let mut taken = self.scan(PartialText { bytes: &joined, last: false }, self.passed, sink);
-        if !rest.is_empty() && taken >= old + CONTEXT {
-            self.released = 0;
-            let taken = self.scan(PartialText { bytes: input, last: false }, taken - old, sink);
-            self.buffer = joined;
-            self.keep(input, taken);
-            return;
-        }
-        if !rest.is_empty() {
-            joined.extend_from_slice(rest);
-            taken = self.scan(PartialText { bytes: &joined, last: false }, taken, sink);
-        }
-        self.passed = taken.min(CONTEXT);
-        self.released = self.released.saturating_sub(taken - self.passed);
-        joined.drain(..taken - self.passed);
-        self.buffer = joined;
-    }
-
-    fn keep(&mut self, text: &[u8], taken: usize) {
-        self.passed = taken.min(CONTEXT);
-        self.buffer.clear();
-        self.buffer.extend_from_slice(&text[taken - self.passed..]);
-    }
-
-    /// Lets go what is held back. What comes after it is still read together with it, so that the rest of a secret is
-    /// masked.
-    pub(super) fn release(&mut self, sink: &mut SearchSink<'_>) {
-        if self.swallow.is_none() {
-            sink.text(&self.buffer[self.passed.max(self.released)..]);
-            self.released = self.buffer.len();
-        }
-    }
-
-    /// Ends the stream: appends the bytes that were held back.
-    pub(super) fn finish(&mut self, sink: &mut SearchSink<'_>) {
-        let buffer = std::mem::take(&mut self.buffer);
-        self.scan(PartialText { bytes: &buffer, last: true }, self.passed, sink);
-        self.passed = 0;
-        self.released = 0;
-        self.swallow = None;
-    }
-
-    /// Reads the text as far as verdicts are certain. Returns how far.
-    fn scan(&mut self, text: PartialText<'_>, from: usize, sink: &mut SearchSink<'_>) -> usize {
-        let PartialText { bytes, last } = text;
+    /// Reads the text from this place on, as far as verdicts are certain; all of the `last` text. Returns how far.
+    pub(super) fn search(&mut self, text: &[u8], from: usize, last: bool, edits: &mut Vec<Edit>) -> usize {
+        let is_short = Cell::new(false);
+        let searched = SearchedText::new(text, &is_short);
         let mut at = from;
-        let mut copied = from.max(self.released);
-        while at < bytes.len() {
+        while at < text.len() {
             if let Some(swallow) = &mut self.swallow {
-                let Some((len, goes_on)) = swallow.take(&bytes[at..], last) else { break };
+                let Some((len, goes_on)) = swallow.take(&text[at..], last) else { break };
+                if len > 0 {
+                    edits.push(Edit { place: at..at + len, text: String::new() });
+                }
                 at += len;
-                sink.skip(at.saturating_sub(copied));
-                copied = copied.max(at);
                 if !goes_on {
                     let is_key = matches!(self.swallow.take(), Some(Swallow::Key(_)));
-                    if is_key && at > 0 && bytes[at - 1] == b'\n' {
+                    if is_key && at > 0 && text[at - 1] == b'\n' {
                         // The key had no last line, but the line before this one ended.
-                        sink.insert(b"\n");
+                        edits.push(Edit { place: at..at, text: "\n".to_owned() });
                     }
                 }
                 continue;
             }
-            let Some(next) = anchors::find(bytes, at) else {
-                at = bytes.len();
+            at = anchors::find(text, at).unwrap_or(text.len());
+            if at == text.len() {
                 break;
-            };
-            at = next;
-            match judge(text, at) {
-                Err(Undecided) => break,
-                Ok(None) => at += 1,
-                Ok(Some(secret)) => {
-                    if copied < secret.start {
-                        sink.text(&bytes[copied..secret.start]);
-                        copied = secret.start;
-                    }
-                    // Of a secret that was let go, nothing is left to mask.
-                    if copied < secret.end || secret.swallow.is_some() {
-                        sink.settle();
-                        mask(&secret.name, sink.out);
-                        self.count += 1;
-                    }
-                    sink.skip(secret.end.saturating_sub(copied));
-                    at = secret.end;
-                    copied = copied.max(at);
-                    self.swallow = secret.swallow;
-                }
             }
-        }
-        if copied < at {
-            sink.text(&bytes[copied..at]);
+            is_short.set(false);
+            let found = judge(searched, at);
+            if is_short.get() && !last {
+                break;
+            }
+            let Some(secret) = found else {
+                at += 1;
+                continue;
+            };
+            self.count += 1;
+            at = secret.end;
+            edits.push(Edit { place: secret.start..secret.end, text: mask(&secret.name) });
+            self.swallow = secret.swallow;
         }
         at
     }
@@ -161,8 +88,9 @@ fn secrets_at(
     std::iter::from_fn(move || {
         loop {
             at = find(text, at)?;
-            let text = PartialText { bytes: &text[..bounds.text(at)], last: true };
-            let found = judge(text, at).ok().flatten();
+            let is_short = Cell::new(false);
+            let text = SearchedText::new(&text[..bounds.text(at)], &is_short);
+            let found = judge(text, at);
             let Some((mut found, bound)) =
                 found.and_then(|found| bounds.value(found.start).map(|bound| (found, bound)))
             else {
@@ -188,24 +116,18 @@ fn secrets_at(
 
 /// The verdict about a place that the anchors found.
 #[inline(never)]
-fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
+fn judge(text: SearchedText<'_>, at: usize) -> Option<Finding> {
     match text.bytes[at] {
-        b':' => match text.peek(at + 1)? {
+        b':' => match text.peek(at + 1) {
             Some(b'/') => urls::judge(text, at),
             Some(b'A') => tokens::bot(text, at),
             _ => tokens::judge(text, at),
         },
-        b'-' => match private_keys::judge(text, at)? {
-            None if !text.before(at).last().is_some_and(|&byte| names::is_part(byte)) => {
-                command_options::judge(text, at)
-            }
-            None => tokens::judge(text, at),
-            found => Ok(found),
-        },
-        _ => match tokens::judge(text, at)? {
-            None => assigned::of_name(text, at),
-            found => Ok(found),
-        },
+        b'-' => private_keys::judge(text, at).or_else(|| {
+            let is_apart = !text.before(at).last().is_some_and(|&byte| names::is_part(byte));
+            if is_apart { command_options::judge(text, at) } else { tokens::judge(text, at) }
+        }),
+        _ => tokens::judge(text, at).or_else(|| assigned::of_name(text, at)),
     }
 }
 

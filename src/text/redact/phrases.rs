@@ -3,8 +3,8 @@
 
 use super::finding::Finding;
 use super::names::SecretKind;
-use super::partial_text::{PartialText, Undecided};
 use super::plausible::Form;
+use super::searched_text::SearchedText;
 use super::value::Value;
 
 /// What stands behind such a name.
@@ -38,16 +38,16 @@ const PHRASES: &[(&str, &str, Promise)] = &[
 ];
 
 /// Finds the secret behind the name that has its telling part at this place.
-pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
+pub(super) fn judge(text: SearchedText<'_>, at: usize) -> Option<Finding> {
     for &(before, word, promise) in PHRASES {
-        if has_before(text.before(at), before.as_bytes()) && text.has(at, word.as_bytes())? {
+        if has_before(text.before(at), before.as_bytes()) && text.has(at, word.as_bytes()) {
             return behind(text, at + word.len(), promise);
         }
     }
-    Ok(None)
+    None
 }
 
-/// Whether the text before a place ends with this, at the beginning of a word.
+/// Returns true if the text before a place ends with this, at the beginning of a word.
 fn has_before(text: &[u8], expected: &[u8]) -> bool {
     let mut rest = text;
     for &byte in expected.iter().rev() {
@@ -62,48 +62,48 @@ fn has_before(text: &[u8], expected: &[u8]) -> bool {
 }
 
 /// Finds the secret behind the end of a name.
-fn behind(text: PartialText<'_>, end: usize, promise: Promise) -> Result<Option<Finding>, Undecided> {
-    let end = end + usize::from(matches!(text.peek(end)?, Some(b'"' | b'\'' | b'`')));
-    let mut at = text.skip_blanks(end)?;
+fn behind(text: SearchedText<'_>, end: usize, promise: Promise) -> Option<Finding> {
+    let end = end + usize::from(matches!(text.peek(end), Some(b'"' | b'\'' | b'`')));
+    let mut at = text.skip_blanks(end);
     for verb in [&b"is"[..], b"est", b"es", b"lautet"] {
-        if at > end && text.has(at, verb)? && matches!(text.peek(at + verb.len())?, Some(b' ' | b':')) {
-            at = text.skip_blanks(at + verb.len())?;
+        if at > end && text.has(at, verb) && matches!(text.peek(at + verb.len()), Some(b' ' | b':')) {
+            at = text.skip_blanks(at + verb.len());
             break;
         }
     }
     const WIDE_COLON: &[u8] = "：".as_bytes();
-    at += match text.peek(at)? {
+    at += match text.peek(at) {
         Some(b':' | b'=') => 1,
-        Some(first) if first == WIDE_COLON[0] && text.has(at, WIDE_COLON)? => WIDE_COLON.len(),
-        _ => return Ok(None),
+        Some(first) if first == WIDE_COLON[0] && text.has(at, WIDE_COLON) => WIDE_COLON.len(),
+        _ => return None,
     };
-    at = text.skip_blanks(at)?;
+    at = text.skip_blanks(at);
     match promise {
         Promise::Seed => seed(text, at),
         Promise::Password => {
-            let Some(value) = Value::at(text, at)? else { return Ok(None) };
+            let value = Value::at(text, at)?;
             let form = if value.quote.is_some() { Form::Quoted } else { Form::Line };
             let is_quoted = matches!(text.bytes.get(value.end), Some(b'"' | b'\'' | b'`'));
-            if form == Form::Line && !is_quoted && !value.ends_line(text)? {
-                return Ok(None);
+            if form == Form::Line && !is_quoted && !value.ends_line(text) {
+                return None;
             }
-            Ok(value.masked(text, b"PASSWORD", SecretKind::Password, form))
+            value.masked(text, b"PASSWORD", SecretKind::Password, form)
         }
     }
 }
 
 /// Finds a dozen words or more, as a wallet asks to write them down.
-fn seed(text: PartialText<'_>, start: usize) -> Result<Option<Finding>, Undecided> {
+fn seed(text: SearchedText<'_>, start: usize) -> Option<Finding> {
     const WORDS_MIN: usize = 12;
     const WORDS_MAX: usize = 24;
     const WORD_BYTES_MAX: usize = 8;
-    let start = start + usize::from(matches!(text.peek(start)?, Some(b'"' | b'\'' | b'`')));
+    let start = start + usize::from(matches!(text.peek(start), Some(b'"' | b'\'' | b'`')));
     let mut at = start;
     let mut end = start;
     let mut words = 0;
     while words < WORDS_MAX {
         let mut len = 0;
-        while len <= WORD_BYTES_MAX && text.peek(at + len)?.is_some_and(|byte| byte.is_ascii_lowercase()) {
+        while len <= WORD_BYTES_MAX && text.peek(at + len).is_some_and(|byte| byte.is_ascii_lowercase()) {
             len += 1;
         }
         if !(3..=WORD_BYTES_MAX).contains(&len) {
@@ -112,10 +112,10 @@ fn seed(text: PartialText<'_>, start: usize) -> Result<Option<Finding>, Undecide
         words += 1;
         end = at + len;
         at = end + 1;
-        if text.peek(end)? != Some(b' ') {
+        if text.peek(end) != Some(b' ') {
             break;
         }
     }
     let is_seed = words >= WORDS_MIN;
-    Ok(is_seed.then(|| Finding { start, end, name: "SEED_PHRASE".to_owned(), swallow: None }))
+    is_seed.then(|| Finding { start, end, name: "SEED_PHRASE".to_owned(), swallow: None })
 }

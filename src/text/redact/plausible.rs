@@ -41,7 +41,7 @@ const STOP: &str = " null none nil undefined true false yes no on off string str
 const EXTENSIONS: &str = " pem key crt cer pub json txt yaml yml toml rs js jsx ts tsx py go rb java kt c h cc cpp hpp cs php sh \
      env md html css lock log cfg conf ini p12 pfx jks kdbx gpg asc sql db sock png svg xml tmpl ";
 
-/// Whether the value of a name of this kind is a secret.
+/// Returns true if the value of a name of this kind is a secret.
 pub(super) fn is_plausible(kind: SecretKind, form: Form, name: &[u8], value: &[u8]) -> bool {
     let value = value.trim_ascii();
     if value.len() < VALUE_BYTES_MIN || is_placeholder(value) || is_same(name, value) {
@@ -71,7 +71,7 @@ pub(super) fn is_plausible(kind: SecretKind, form: Form, name: &[u8], value: &[u
     }
 }
 
-/// Whether a value of one word has letters of both cases and digits, as a password has that some rule asks for.
+/// Returns true if a value of one word has letters of both cases and digits, as a password has that some rule asks for.
 fn is_dense(value: &[u8], counts: &CharacterCounts) -> bool {
     counts.spaces == 0
         && counts.alphanumerics >= 6
@@ -110,7 +110,7 @@ impl CharacterCounts {
         self.digits == self.len
     }
 
-    /// Whether the value has only letters and characters that join words.
+    /// Returns true if the value has only letters and characters that join words.
     fn is_words(&self) -> bool {
         self.digits == 0 && self.symbols == 0
     }
@@ -170,7 +170,7 @@ fn is_token(form: Form, name: &[u8], value: &[u8], counts: &CharacterCounts) -> 
     }
 }
 
-/// Whether the value of a name that proves little is a secret.
+/// Returns true if the value of a name that proves little is a secret.
 fn is_key(form: Form, value: &[u8], counts: &CharacterCounts) -> bool {
     let has_both = counts.digits > 0 && counts.lower + counts.upper > 0;
     if counts.spaces > 0 || is_slug(value) || is_uuid(value) {
@@ -190,7 +190,7 @@ fn is_key(form: Form, value: &[u8], counts: &CharacterCounts) -> bool {
     }
 }
 
-/// Whether the value is joined words, each of letters or of digits: `v1-deps-2024`.
+/// Returns true if the value is joined words, each of letters or of digits: `v1-deps-2024`.
 fn is_slug(value: &[u8]) -> bool {
     let is_joint = |byte: &u8| matches!(byte, b'-' | b'_' | b'.' | b'/' | b':' | b'@');
     value.split(is_joint).all(|part| {
@@ -208,7 +208,7 @@ fn is_uuid(value: &[u8]) -> bool {
             .all(|(at, byte)| if matches!(at, 8 | 13 | 18 | 23) { *byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
-/// Whether the value has several words, one of them a secret's: the name of a variable or a field, not its content.
+/// Returns true if the value has several words, one of them a secret's: it names a variable or a field.
 fn mentions_secret(value: &[u8]) -> bool {
     let is_joined = value.iter().any(|byte| matches!(byte, b'_' | b'-' | b'.' | b' '))
         || value.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
@@ -265,7 +265,7 @@ fn is_placeholder(value: &[u8]) -> bool {
     is_variable || opens || is_format || is_colour || is_one_byte || PARTS.iter().any(|part| has(part))
 }
 
-/// Whether the value is a path, a file name or an address without a password.
+/// Returns true if the value is a path, a file name or an address without a password.
 fn is_place(value: &[u8], counts: &CharacterCounts) -> bool {
     // A key in base64 can begin with a slash.
     let is_dense = counts.len >= 32 && counts.digits > 2 && counts.upper > 4 && counts.lower > 4;
@@ -280,7 +280,7 @@ fn is_place(value: &[u8], counts: &CharacterCounts) -> bool {
     counts.spaces == 0 && extension.is_some_and(|end| end.len() <= 8 && names::is_one(end, EXTENSIONS))
 }
 
-/// Whether the value is a version, an address, a date or a measure: `^1.2.3`, `10.0.0.1:80`, `2024-01-01`, `30s`.
+/// Returns true if the value is a version, an address, a date or a measure: `^1.2.3`, `10.0.0.1:80`, `30s`.
 fn is_version(value: &[u8]) -> bool {
     let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b':' | b'-' | b'+' | b'_' | b' ');
     let start = value.iter().take_while(|byte| matches!(byte, b'^' | b'~' | b'>' | b'<' | b'=' | b'v')).count();
@@ -299,7 +299,7 @@ fn is_version(value: &[u8]) -> bool {
     is_hex || is_measure || is_release || is_prerelease
 }
 
-/// Whether the value is source code: `self.token`, `Token::new(x)`, `tokens[0]`, `&str`.
+/// Returns true if the value is source code: `self.token`, `Token::new(x)`, `tokens[0]`, `&str`.
 fn is_code(value: &[u8], counts: &CharacterCounts) -> bool {
     let is_dense = counts.len >= 24 && counts.digits > 2 && counts.upper > 2 && counts.lower > 2;
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\'' | b'<' | b'>' | b':');

@@ -1,7 +1,7 @@
 //! Tokens with a fixed start and then bytes of an alphabet, as their issuers document them.
 
 use super::finding::{Finding, Swallow};
-use super::partial_text::{PartialText, Undecided};
+use super::searched_text::SearchedText;
 
 use std::sync::LazyLock;
 
@@ -230,7 +230,7 @@ impl Begin {
         Self { token, four: u32::from_le_bytes(four), mask: u32::from_le_bytes(mask) }
     }
 
-    /// Whether a text begins with the token's start, or is the beginning of it.
+    /// Returns true if a text begins with the token's start, or is the beginning of it.
     pub(super) fn agrees(&self, text: &[u8]) -> bool {
         if let Some(&four) = text.first_chunk()
             && u32::from_le_bytes(four) & self.mask != self.four
@@ -249,23 +249,23 @@ pub(super) static BY_FIRST: LazyLock<Vec<Vec<Begin>>> = LazyLock::new(|| {
 });
 
 impl Prefixed {
-    pub(super) fn judge(&self, text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
+    pub(super) fn judge(&self, text: SearchedText<'_>, at: usize) -> Option<Finding> {
         for (offset, &byte) in self.start.iter().enumerate() {
-            if text.peek(at + offset)? != Some(byte) {
-                return Ok(None);
+            if text.peek(at + offset) != Some(byte) {
+                return None;
             }
         }
         let (start, is_part) = (at + self.start.len(), self.alphabet.is_part());
         let (mut run, mut enough) = (0, false);
         for end in start..start + TOKEN_BYTES_MAX {
-            let Some(byte) = text.peek(end)?.filter(|&byte| is_part(byte)) else { return Ok(None) };
+            let byte = text.peek(end).filter(|&byte| is_part(byte))?;
             run = if byte.is_ascii_alphanumeric() { run + 1 } else { 0 };
             enough |= run >= self.run_min;
             if enough && end + 1 - start >= self.len_min {
                 let swallow = Some(Swallow::While(is_part));
-                return Ok(Some(Finding { start: at, end: end + 1, name: self.name.to_owned(), swallow }));
+                return Some(Finding { start: at, end: end + 1, name: self.name.to_owned(), swallow });
             }
         }
-        Ok(None)
+        None
     }
 }

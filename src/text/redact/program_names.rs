@@ -40,7 +40,7 @@ pub(super) fn is_shell(word: &impl CommandWord) -> bool {
     is_one(name, SHELLS) || is_one(name, TAKES_COMMANDS)
 }
 
-/// Whether its arguments are commands.
+/// Returns true if its arguments are commands.
 pub(super) fn takes_commands(word: &impl CommandWord) -> bool {
     is_one(basename(word.bytes()), TAKES_COMMANDS)
 }
@@ -94,17 +94,17 @@ pub(super) fn assignments(words: &[impl CommandWord]) -> Vec<AssignedWord> {
     found
 }
 
-/// Whether a program is named behind this word, which is none itself.
+/// Returns true if a program is named behind this word, which is none itself.
 pub(super) fn is_opener(word: &[u8]) -> bool {
     is_one(word, OPENERS)
 }
 
-/// Whether an assignment may stand behind this word, which itself may be one.
+/// Returns true if an assignment may stand behind this word, which itself may be one.
 pub(super) fn is_before_assignment(word: &[u8]) -> bool {
     is_assignment(word) || is_one(word, TAKES_ASSIGNMENTS) || is_opener(word) || word.starts_with(b"-")
 }
 
-/// Whether this may be the name of a variable.
+/// Returns true if this may be the name of a variable.
 pub(super) fn is_name(word: &[u8]) -> bool {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     !word.first().is_none_or(u8::is_ascii_digit) && word.iter().all(is_part)

@@ -58,7 +58,7 @@ impl StreamRedactor {
         self.holder = self.streams.iter().position(|(_, redactor)| redactor.is_holding());
     }
 
-    /// Whether some of the last bytes are held back.
+    /// Returns true if some of the last bytes are held back.
     #[must_use]
     pub fn is_holding(&self) -> bool {
         self.holder.is_some()

@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 use super::finding::{Finding, Swallow};
 use super::key_body::KeyBody;
 use super::names::SecretKind;
-use super::partial_text::{PartialText, Undecided, without_colour};
 use super::phrases;
 use super::plausible::Form;
 use super::prefixed::{Alphabet, BY_FIRST, PREFIXED, Prefixed, is_token};
+use super::searched_text::{SearchedText, without_colour};
 use super::value::Value;
 
 /// The longest first part of a JSON web token, in bytes.
@@ -25,7 +25,7 @@ const PGPASS_FIELD_BYTES_MAX: usize = 64;
 const ALPHANUMERICS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const DIGITS: &[u8] = b"0123456789";
 
-type TokenFound = Result<Option<Finding>, Undecided>;
+type TokenFound = Option<Finding>;
 
 /// How rare the first bytes of a shape are in other text; [`super::anchors`] looks for each kind in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,14 +45,14 @@ pub(super) struct Shape {
     pub(super) rarity: Rarity,
     /// It is where a word begins.
     is_word: bool,
-    judge: fn(PartialText<'_>, usize) -> TokenFound,
+    judge: fn(SearchedText<'_>, usize) -> TokenFound,
 }
 
-const fn word(begin: &'static [&'static [u8]], judge: fn(PartialText<'_>, usize) -> TokenFound) -> Shape {
+const fn word(begin: &'static [&'static [u8]], judge: fn(SearchedText<'_>, usize) -> TokenFound) -> Shape {
     Shape { begin, rarity: Rarity::Four, is_word: true, judge }
 }
 
-const fn sign(begin: &'static [&'static [u8]], judge: fn(PartialText<'_>, usize) -> TokenFound) -> Shape {
+const fn sign(begin: &'static [&'static [u8]], judge: fn(SearchedText<'_>, usize) -> TokenFound) -> Shape {
     Shape { begin, rarity: Rarity::Sign, is_word: false, judge }
 }
 
@@ -91,7 +91,7 @@ static BY_BEGIN: LazyLock<Vec<Vec<&Shape>>> = LazyLock::new(|| {
 });
 
 impl Shape {
-    /// Whether it may begin there, as far as the text goes.
+    /// Returns true if it may begin there, as far as the text goes.
     fn may_begin(&self, text: &[u8], at: usize) -> bool {
         self.begin.iter().zip(&text[at..]).all(|(class, byte)| class.contains(byte))
             && (!self.is_word || starts_word(&text[..at]))
@@ -118,7 +118,7 @@ pub(super) fn starts() -> impl Iterator<Item = Vec<Vec<u8>>> {
     known.chain(SHAPES.iter().map(|shape| shape.begin.iter().map(|class| class.to_vec()).collect()))
 }
 
-/// Whether a token may begin at this place, as far as the text goes.
+/// Returns true if a token may begin at this place, as far as the text goes.
 #[inline]
 pub(super) fn may_begin(text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
@@ -127,7 +127,8 @@ pub(super) fn may_begin(text: &[u8], at: usize) -> bool {
     BY_BEGIN[first].iter().any(|shape| shape.may_begin(text, at)) || is_known()
 }
 
-/// Whether a word can start after these bytes: not after a letter or digit, unless that ends a colour or an escape.
+/// Returns true if a word can start after these bytes: not after a letter or digit, unless that ends a colour or an
+/// escape.
 fn starts_word(before: &[u8]) -> bool {
     match before {
         [.., last] if !last.is_ascii_alphanumeric() => true,
@@ -137,31 +138,31 @@ fn starts_word(before: &[u8]) -> bool {
 }
 
 /// Finds the token that begins at this place.
-pub(super) fn judge(text: PartialText<'_>, at: usize) -> TokenFound {
-    let (Some(first), Some(_)) = (text.peek(at)?, text.peek(at + 1)?) else { return Ok(None) };
+pub(super) fn judge(text: SearchedText<'_>, at: usize) -> TokenFound {
+    let (Some(first), Some(_)) = (text.peek(at), text.peek(at + 1)) else { return None };
     if starts_word(text.before(at)) {
         // Within base64, only starts with a sign are reliable.
         let in_base64 = matches!(text.before(at).last(), Some(b'+' | b'/'));
         let is_apart = |token: &Prefixed| !in_base64 || !token.start.iter().all(u8::is_ascii_alphanumeric);
         let known = BY_FIRST[usize::from(first)].iter().filter(|begin| begin.agrees(&text.bytes[at..]));
         for token in known.map(|begin| begin.token).filter(|token| is_apart(token)) {
-            if let Some(found) = token.judge(text, at)? {
-                return Ok(Some(found));
+            if let Some(found) = token.judge(text, at) {
+                return Some(found);
             }
         }
     }
     if matches!(first, b'b' | b'B')
         && starts_word(text.before(at))
-        && let Some(found) = bearer(text, at)?
+        && let Some(found) = bearer(text, at)
     {
-        return Ok(Some(found));
+        return Some(found);
     }
     for shape in BY_BEGIN[usize::from(first)].iter().filter(|shape| shape.may_begin(text.bytes, at)) {
-        if let Some(found) = (shape.judge)(text, at)? {
-            return Ok(Some(found));
+        if let Some(found) = (shape.judge)(text, at) {
+            return Some(found);
         }
     }
-    Ok(None)
+    None
 }
 
 fn is_jwt(byte: u8) -> bool {
@@ -169,12 +170,12 @@ fn is_jwt(byte: u8) -> bool {
 }
 
 /// The number of bytes from `at` on for which `is` holds, up to `max`.
-fn count(text: PartialText<'_>, at: usize, max: usize, is: fn(u8) -> bool) -> Result<usize, Undecided> {
+fn count(text: SearchedText<'_>, at: usize, max: usize, is: fn(u8) -> bool) -> usize {
     let mut len = 0;
-    while len < max && text.peek(at + len)?.is_some_and(is) {
+    while len < max && text.peek(at + len).is_some_and(is) {
         len += 1;
     }
-    Ok(len)
+    len
 }
 
 fn secret(start: usize, end: usize, name: &str, alphabet: Option<fn(u8) -> bool>) -> Option<Finding> {
@@ -182,139 +183,134 @@ fn secret(start: usize, end: usize, name: &str, alphabet: Option<fn(u8) -> bool>
 }
 
 /// Finds an AWS key id: exactly 20 capitals and digits.
-fn aws(text: PartialText<'_>, at: usize) -> TokenFound {
+fn aws(text: SearchedText<'_>, at: usize) -> TokenFound {
     const LEN: usize = 20;
-    let len = count(text, at, LEN, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())?;
+    let len = count(text, at, LEN, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     let is_known = [&b"AKIA"[..], b"ASIA", b"ABIA"].iter().any(|start| text.bytes[at..].starts_with(start));
     if len < LEN || !is_known {
-        return Ok(None);
+        return None;
     }
     let is_longer = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'+' | b'/' | b'=');
-    Ok(if text.peek(at + LEN)?.is_some_and(is_longer) { None } else { secret(at, at + LEN, "AWS_KEY_ID", None) })
+    if text.peek(at + LEN).is_some_and(is_longer) { None } else { secret(at, at + LEN, "AWS_KEY_ID", None) }
 }
 
 /// Finds a JSON web token: two parts of base64 that are JSON objects, and the bytes after them.
-fn jwt(text: PartialText<'_>, at: usize) -> TokenFound {
+fn jwt(text: SearchedText<'_>, at: usize) -> TokenFound {
     const PART_MIN: usize = 8;
-    let starts = |at: usize| -> Result<bool, Undecided> { Ok(count(text, at, 3, |byte| b"eyJ".contains(&byte))? == 3) };
-    if !starts(at)? || !text.bytes[at..].starts_with(b"eyJ") {
-        return Ok(None);
+    let starts = |at: usize| count(text, at, 3, |byte| b"eyJ".contains(&byte)) == 3;
+    if !starts(at) || !text.bytes[at..].starts_with(b"eyJ") {
+        return None;
     }
-    let head = count(text, at, JWT_HEAD_BYTES_MAX, is_token)?;
+    let head = count(text, at, JWT_HEAD_BYTES_MAX, is_token);
     let body = at + head + 1;
-    if head < PART_MIN || head == JWT_HEAD_BYTES_MAX || text.peek(body - 1)? != Some(b'.') || !starts(body)? {
-        return Ok(None);
+    if head < PART_MIN || head == JWT_HEAD_BYTES_MAX || text.peek(body - 1) != Some(b'.') || !starts(body) {
+        return None;
     }
-    if !text.bytes[body..].starts_with(b"eyJ") || count(text, body, PART_MIN, is_token)? < PART_MIN {
-        return Ok(None);
+    if !text.bytes[body..].starts_with(b"eyJ") || count(text, body, PART_MIN, is_token) < PART_MIN {
+        return None;
     }
-    Ok(secret(at, body + PART_MIN, "JWT", Some(is_jwt)))
+    secret(at, body + PART_MIN, "JWT", Some(is_jwt))
 }
 
 /// Finds a Discord bot's token: its number in base64, a time, a signature.
-fn discord(text: PartialText<'_>, at: usize) -> TokenFound {
-    if !matches!(text.peek(at)?, Some(b'M' | b'N' | b'O')) {
-        return Ok(None);
+fn discord(text: SearchedText<'_>, at: usize) -> TokenFound {
+    if !matches!(text.peek(at), Some(b'M' | b'N' | b'O')) {
+        return None;
     }
-    let head = count(text, at, 29, |byte| byte.is_ascii_alphanumeric())?;
-    if !(23..=28).contains(&head) || text.peek(at + head)? != Some(b'.') {
-        return Ok(None);
+    let head = count(text, at, 29, |byte| byte.is_ascii_alphanumeric());
+    if !(23..=28).contains(&head) || text.peek(at + head) != Some(b'.') {
+        return None;
     }
     let time = at + head + 1;
-    let len = count(text, time, 8, is_token)?;
-    if !(5..=7).contains(&len) || text.peek(time + len)? != Some(b'.') {
-        return Ok(None);
+    let len = count(text, time, 8, is_token);
+    if !(5..=7).contains(&len) || text.peek(time + len) != Some(b'.') {
+        return None;
     }
     let signature = time + len + 1;
-    let len = count(text, signature, 27, is_token)?;
-    Ok(if len < 27 { None } else { secret(at, signature + len, "DISCORD_TOKEN", Some(is_token)) })
+    let len = count(text, signature, 27, is_token);
+    if len < 27 { None } else { secret(at, signature + len, "DISCORD_TOKEN", Some(is_token)) }
 }
 
 /// Finds an Airtable token: an identifier, a dot, and 64 hexadecimal digits.
-fn airtable(text: PartialText<'_>, at: usize) -> TokenFound {
+fn airtable(text: SearchedText<'_>, at: usize) -> TokenFound {
     const SECRET: usize = 32;
     let is_part: fn(u8) -> bool = |byte| byte.is_ascii_alphanumeric();
     let id = at + 3;
     if !text.bytes[at..].starts_with(b"pat")
-        || count(text, id, AIRTABLE_ID, is_part)? < AIRTABLE_ID
-        || text.peek(id + AIRTABLE_ID)? != Some(b'.')
+        || count(text, id, AIRTABLE_ID, is_part) < AIRTABLE_ID
+        || text.peek(id + AIRTABLE_ID) != Some(b'.')
     {
-        return Ok(None);
+        return None;
     }
     let start = id + AIRTABLE_ID + 1;
-    let is_long = count(text, start, SECRET, is_part)? == SECRET;
-    Ok(if is_long { secret(at, start + SECRET, "AIRTABLE_TOKEN", Some(is_part)) } else { None })
+    let is_long = count(text, start, SECRET, is_part) == SECRET;
+    if is_long { secret(at, start + SECRET, "AIRTABLE_TOKEN", Some(is_part)) } else { None }
 }
 
 /// Finds a Telegram bot's token, after its number and this colon.
-pub(super) fn bot(text: PartialText<'_>, colon: usize) -> TokenFound {
+pub(super) fn bot(text: SearchedText<'_>, colon: usize) -> TokenFound {
     let digits = text.before(colon).iter().rev().take(12).take_while(|byte| byte.is_ascii_digit()).count();
-    if !(8..=10).contains(&digits) || text.peek(colon + 2)? != Some(b'A') {
-        return Ok(None);
+    if !(8..=10).contains(&digits) || text.peek(colon + 2) != Some(b'A') {
+        return None;
     }
-    let len = count(text, colon + 1, 34, is_token)?;
-    Ok(if len < 34 { None } else { secret(colon + 1, colon + 1 + len, "TELEGRAM_TOKEN", Some(is_token)) })
+    let len = count(text, colon + 1, 34, is_token);
+    if len < 34 { None } else { secret(colon + 1, colon + 1 + len, "TELEGRAM_TOKEN", Some(is_token)) }
 }
 
 /// Finds the token after `Bearer ` or `Basic ` without a header's name.
-fn bearer(text: PartialText<'_>, at: usize) -> TokenFound {
+fn bearer(text: SearchedText<'_>, at: usize) -> TokenFound {
     const LEN: usize = 16;
-    let Some(start) = [&b"bearer "[..], b"basic "].iter().find_map(|word| match text.has(at, word) {
-        Ok(false) => None,
-        found => Some(found.map(|_| at + word.len())),
-    }) else {
-        return Ok(None);
-    };
-    let (start, is_part) = (start?, Alphabet::Base64.is_part());
-    let len = count(text, start, 2 * LEN, is_part)?;
+    let word = [&b"bearer "[..], b"basic "].into_iter().find(|word| text.has(at, word))?;
+    let (start, is_part) = (at + word.len(), Alphabet::Base64.is_part());
+    let len = count(text, start, 2 * LEN, is_part);
     let bytes = &text.bytes[start..start + len];
     let has = |is: fn(&u8) -> bool| bytes.iter().any(is);
     let is_random = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
-    Ok(if len < LEN || !is_random { None } else { secret(start, start + len, "BEARER_TOKEN", Some(is_part)) })
+    if len < LEN || !is_random { None } else { secret(start, start + len, "BEARER_TOKEN", Some(is_part)) }
 }
 
 /// Finds a token of Asana's: `1/`, a number, a colon, and 32 hexadecimal digits; or `2/` and two numbers.
-fn asana(text: PartialText<'_>, at: usize) -> TokenFound {
+fn asana(text: SearchedText<'_>, at: usize) -> TokenFound {
     const NUMBER: usize = 12;
     let mut end = at + 1;
     for _ in 0..2 {
-        if text.peek(end)? != Some(b'/') {
+        if text.peek(end) != Some(b'/') {
             break;
         }
-        let len = count(text, end + 1, 20, |byte| byte.is_ascii_digit())?;
+        let len = count(text, end + 1, 20, |byte| byte.is_ascii_digit());
         if len < NUMBER {
-            return Ok(None);
+            return None;
         }
         end += 1 + len;
     }
-    let is_long = text.peek(end)? == Some(b':') && count(text, end + 1, 32, |byte| byte.is_ascii_hexdigit())? == 32;
-    Ok(if is_long { secret(at, end + 33, "ASANA_TOKEN", Some(|byte| byte.is_ascii_hexdigit())) } else { None })
+    let is_long = text.peek(end) == Some(b':') && count(text, end + 1, 32, |byte| byte.is_ascii_hexdigit()) == 32;
+    if is_long { secret(at, end + 33, "ASANA_TOKEN", Some(|byte| byte.is_ascii_hexdigit())) } else { None }
 }
 
 /// Finds a token of OpenShift's, in the middle of its start `sha256~`.
-fn openshift(text: PartialText<'_>, at: usize) -> TokenFound {
+fn openshift(text: SearchedText<'_>, at: usize) -> TokenFound {
     const LEN: usize = 43;
-    let is_token = text.before(at).ends_with(b"sha25") && count(text, at + 2, LEN, is_token)? == LEN;
-    Ok(if is_token { secret(at + 2, at + 2 + LEN, "OPENSHIFT_TOKEN", Some(self::is_token)) } else { None })
+    let is_token = text.before(at).ends_with(b"sha25") && count(text, at + 2, LEN, is_token) == LEN;
+    if is_token { secret(at + 2, at + 2 + LEN, "OPENSHIFT_TOKEN", Some(self::is_token)) } else { None }
 }
 
 /// Finds a secret of an application in Azure by its fixed middle. The four characters before that have passed.
-fn azure(text: PartialText<'_>, at: usize) -> TokenFound {
+fn azure(text: SearchedText<'_>, at: usize) -> TokenFound {
     let is_part: fn(u8) -> bool = |byte| is_token(byte) || matches!(byte, b'.' | b'~');
     let before = text.before(at);
     let len = before.iter().rev().take(5).take_while(|&&byte| is_part(byte)).count();
     let is_middle = len == 4 && before.last().is_some_and(u8::is_ascii_digit);
-    let is_secret = is_middle && count(text, at + 2, 31, is_part)? == 31;
-    Ok(if is_secret { secret(at, at + 33, "AZURE_SECRET", Some(is_part)) } else { None })
+    let is_secret = is_middle && count(text, at + 2, 31, is_part) == 31;
+    if is_secret { secret(at, at + 33, "AZURE_SECRET", Some(is_part)) } else { None }
 }
 
 /// Finds the password in a line of PostgreSQL's `.pgpass`, at the colon before its port: `host:5432:database:user:password`.
-fn pgpass(text: PartialText<'_>, at: usize) -> TokenFound {
+fn pgpass(text: SearchedText<'_>, at: usize) -> TokenFound {
     let is_name = |byte: u8| is_token(byte) || matches!(byte, b'.' | b'*');
     let host = text.before(at).iter().rev().take(PGPASS_FIELD_BYTES_MAX).take_while(|&&byte| is_name(byte)).count();
     let before_host = text.before(at - host).last();
     if host == 0 || before_host.is_some_and(|byte| matches!(byte, b':' | b'/' | b'@')) {
-        return Ok(None);
+        return None;
     }
     let mut end = at + 1;
     for field in 0..3 {
@@ -322,54 +318,54 @@ fn pgpass(text: PartialText<'_>, at: usize) -> TokenFound {
             0 => |byte| byte.is_ascii_digit() || byte == b'*',
             _ => |byte| is_token(byte) || matches!(byte, b'.' | b'*'),
         };
-        let len = count(text, end, PGPASS_FIELD_BYTES_MAX, is_part)?;
+        let len = count(text, end, PGPASS_FIELD_BYTES_MAX, is_part);
         let is_number = field == 2 && text.bytes[end..end + len].iter().all(u8::is_ascii_digit);
-        if len == 0 || is_number || text.peek(end + len)? != Some(b':') {
-            return Ok(None);
+        if len == 0 || is_number || text.peek(end + len) != Some(b':') {
+            return None;
         }
         end += len + 1;
     }
     let is_password: fn(u8) -> bool = |byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`');
-    let len = count(text, end, PGPASS_FIELD_BYTES_MAX, is_password)?;
+    let len = count(text, end, PGPASS_FIELD_BYTES_MAX, is_password);
     let is_variable = matches!(text.bytes.get(end), Some(b'$' | b'<' | b'{' | b'*'));
-    Ok(if len < 4 || is_variable { None } else { secret(end, end + len, "PGPASS", Some(is_password)) })
+    if len < 4 || is_variable { None } else { secret(end, end + len, "PGPASS", Some(is_password)) }
 }
 
 /// Finds the password in a call of PowerShell's `ConvertTo-SecureString`, at its dash.
-fn secure_string(text: PartialText<'_>, at: usize) -> TokenFound {
+fn secure_string(text: SearchedText<'_>, at: usize) -> TokenFound {
     const NAME: &[u8] = b"-SecureString";
     const OPTION: &[u8] = b"-String";
-    if !text.before(at).ends_with(b"ConvertTo") || !text.has(at, NAME)? {
-        return Ok(None);
+    if !text.before(at).ends_with(b"ConvertTo") || !text.has(at, NAME) {
+        return None;
     }
-    let mut start = text.skip_blanks(at + NAME.len())?;
-    if text.has(start, OPTION)? {
-        start = text.skip_blanks(start + OPTION.len())?;
+    let mut start = text.skip_blanks(at + NAME.len());
+    if text.has(start, OPTION) {
+        start = text.skip_blanks(start + OPTION.len());
     }
-    match text.peek(start)? {
+    match text.peek(start) {
         Some(b'"' | b'\'') => {
-            let value = Value::at(text, start)?;
-            Ok(value.and_then(|value| value.masked(text, b"PASSWORD", SecretKind::Password, Form::Quoted)))
+            let value = Value::at(text, start);
+            value.and_then(|value| value.masked(text, b"PASSWORD", SecretKind::Password, Form::Quoted))
         }
-        _ => Ok(None),
+        _ => None,
     }
 }
 
 /// Finds the lines of a private key in the form of PuTTY's: `Private-Lines: 1` and what follows.
-fn putty(text: PartialText<'_>, at: usize) -> TokenFound {
+fn putty(text: SearchedText<'_>, at: usize) -> TokenFound {
     const NAME: &[u8] = b"Private-Lines: ";
     const LINE: usize = 20;
-    if !text.has(at, NAME)? {
-        return Ok(None);
+    if !text.has(at, NAME) {
+        return None;
     }
-    let digits = count(text, at + NAME.len(), 4, |byte| byte.is_ascii_digit())?;
+    let digits = count(text, at + NAME.len(), 4, |byte| byte.is_ascii_digit());
     let end = at + NAME.len() + digits;
-    let breaks = count(text, end, 2, |byte| matches!(byte, b'\r' | b'\n'))?;
+    let breaks = count(text, end, 2, |byte| matches!(byte, b'\r' | b'\n'));
     let start = end + breaks;
     let is_base64: fn(u8) -> bool = |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    if digits == 0 || breaks == 0 || count(text, start, LINE, is_base64)? < LINE {
-        return Ok(None);
+    if digits == 0 || breaks == 0 || count(text, start, LINE, is_base64) < LINE {
+        return None;
     }
     let swallow = Some(Swallow::Key(KeyBody::default()));
-    Ok(Some(Finding { start, end: start, name: "PRIVATE_KEY".to_owned(), swallow }))
+    Some(Finding { start, end: start, name: "PRIVATE_KEY".to_owned(), swallow })
 }

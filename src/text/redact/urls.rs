@@ -1,7 +1,7 @@
 //! Finds secrets in URLs: `scheme://user:password@host`, `scheme://token@host`, and web hooks, whose path is the secret.
 
 use super::finding::{Finding, Swallow};
-use super::partial_text::{PartialText, Undecided};
+use super::searched_text::SearchedText;
 
 /// The most bytes of a URL's authority that are read.
 const AUTHORITY_BYTES_MAX: usize = 1024;
@@ -21,17 +21,17 @@ const HOOKS: [&[u8]; 8] = [
 ];
 
 /// Finds the secret after the `://` at this place.
-pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
-    if !text.before(at).last().is_some_and(u8::is_ascii_alphanumeric) || text.peek(at + 2)? != Some(b'/') {
-        return Ok(None);
+pub(super) fn judge(text: SearchedText<'_>, at: usize) -> Option<Finding> {
+    if !text.before(at).last().is_some_and(u8::is_ascii_alphanumeric) || text.peek(at + 2) != Some(b'/') {
+        return None;
     }
     let start = at + 3;
-    if let Some(found) = hook(text, start)? {
-        return Ok(Some(found));
+    if let Some(found) = hook(text, start) {
+        return Some(found);
     }
     let mut end = start;
     while end - start < AUTHORITY_BYTES_MAX {
-        match text.peek(end)? {
+        match text.peek(end) {
             None | Some(b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\') => break,
             Some(byte) if byte.is_ascii_whitespace() => break,
             Some(_) => end += 1,
@@ -42,46 +42,46 @@ pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>,
     };
     let user = &text.bytes[start..start + host_at];
     let end = start + host_at;
-    let secret = |start, name: &str| Ok(Some(Finding { start, end, name: name.to_owned(), swallow: None }));
+    let secret = |start, name: &str| Some(Finding { start, end, name: name.to_owned(), swallow: None });
     match user.iter().position(|&byte| byte == b':') {
         Some(colon) if user[..colon].len() >= TOKEN_BYTES_MIN && is_token(&user[..colon]) => secret(start, "URL_TOKEN"),
         Some(colon) => match &user[colon + 1..] {
             // A placeholder is not a secret.
-            [] | [b'$' | b'{' | b'%' | b'*' | b'[' | b'<', ..] => Ok(None),
-            password if password.starts_with("«".as_bytes()) => Ok(None),
-            password if matches!(password, b"x-oauth-basic" | b"x") && !is_token(&user[..colon]) => Ok(None),
+            [] | [b'$' | b'{' | b'%' | b'*' | b'[' | b'<', ..] => None,
+            password if password.starts_with("«".as_bytes()) => None,
+            password if matches!(password, b"x-oauth-basic" | b"x") && !is_token(&user[..colon]) => None,
             _ => secret(start + colon + 1, "URL_PASSWORD"),
         },
         None if is_token(user) => secret(start, "URL_TOKEN"),
-        None => Ok(None),
+        None => None,
     }
 }
 
 /// Finds a password with a slash, a question mark or a hash in it, which should have been escaped. The authority seems to
 /// end at `end`; what is behind its colon is no port.
-fn unescaped(text: PartialText<'_>, start: usize, end: usize) -> Result<Option<Finding>, Undecided> {
-    let Some(colon) = text.bytes[start..end].iter().position(|&byte| byte == b':') else { return Ok(None) };
+fn unescaped(text: SearchedText<'_>, start: usize, end: usize) -> Option<Finding> {
+    let colon = text.bytes[start..end].iter().position(|&byte| byte == b':')?;
     let password = start + colon + 1;
     let is_user = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'%' | b'+');
     let is_port = text.bytes[password..end].iter().all(u8::is_ascii_digit);
     let is_placeholder = matches!(text.bytes[password..end].first(), Some(b'$' | b'{' | b'[' | b'%' | b'*' | b'<'));
-    let is_apart = matches!(text.peek(end)?, Some(b'/' | b'?' | b'#'));
+    let is_apart = matches!(text.peek(end), Some(b'/' | b'?' | b'#'));
     if !is_apart || is_port || is_placeholder || colon == 0 || !text.bytes[start..start + colon].iter().all(is_user) {
-        return Ok(None);
+        return None;
     }
     let mut at = end;
     while at - start < AUTHORITY_BYTES_MAX {
-        match text.peek(at)? {
+        match text.peek(at) {
             Some(b'@') => break,
             Some(byte) if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\') => {
                 at += 1
             }
-            _ => return Ok(None),
+            _ => return None,
         }
     }
-    let has_host = text.peek(at + 1)?.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'[');
+    let has_host = text.peek(at + 1).is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'[');
     let found = || Finding { start: password, end: at, name: "URL_PASSWORD".to_owned(), swallow: None };
-    Ok((text.bytes.get(at) == Some(&b'@') && has_host).then(found))
+    (text.bytes.get(at) == Some(&b'@') && has_host).then(found)
 }
 
 fn is_token(user: &[u8]) -> bool {
@@ -92,11 +92,11 @@ fn is_token(user: &[u8]) -> bool {
 }
 
 /// Finds the path of a web hook.
-fn hook(text: PartialText<'_>, start: usize) -> Result<Option<Finding>, Undecided> {
+fn hook(text: SearchedText<'_>, start: usize) -> Option<Finding> {
     const PATH_BYTES_MIN: usize = 16;
     for hook in HOOKS {
         let mut same = 0;
-        while same < hook.len() && text.peek(start + same)? == Some(hook[same]) {
+        while same < hook.len() && text.peek(start + same) == Some(hook[same]) {
             same += 1;
         }
         if same < hook.len() {
@@ -104,19 +104,14 @@ fn hook(text: PartialText<'_>, start: usize) -> Result<Option<Finding>, Undecide
         }
         let path = start + same;
         for at in path..path + PATH_BYTES_MIN {
-            if !text.peek(at)?.is_some_and(is_path) {
-                return Ok(None);
+            if !text.peek(at).is_some_and(is_path) {
+                return None;
             }
         }
         let end = path + PATH_BYTES_MIN;
-        return Ok(Some(Finding {
-            start: path,
-            end,
-            name: "WEBHOOK".to_owned(),
-            swallow: Some(Swallow::While(is_path)),
-        }));
+        return Some(Finding { start: path, end, name: "WEBHOOK".to_owned(), swallow: Some(Swallow::While(is_path)) });
     }
-    Ok(None)
+    None
 }
 
 fn is_path(byte: u8) -> bool {
