@@ -93,7 +93,7 @@ impl RecorderLink {
         self.feed.note(job, note);
     }
 
-    pub(super) fn on_unseen(&mut self, unseen: &UnseenRecord, now: Instant) {
+    pub(super) fn on_unseen(&mut self, unseen: UnseenRecord, now: Instant) {
         self.feed.on_unseen(unseen, self.process.out.buffer(), now);
     }
 

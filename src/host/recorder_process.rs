@@ -17,7 +17,7 @@ use crate::guard::orphans;
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Port, ReadOutcome};
-use crate::journal::frame::encode_close;
+use crate::journal::frame::Frame;
 use crate::journal::status::RecorderStatus;
 use crate::limits;
 use crate::recorder::{self, Bounds, Session};
@@ -257,7 +257,7 @@ impl RecorderProcess {
                 (has_close, is_shut) = (false, false);
             }
             if is_whole && !has_close {
-                encode_close(self.out.buffer());
+                Frame::Close.encode(self.out.buffer());
                 has_close = true;
             }
             if self.flush() {

@@ -1,28 +1,15 @@
-//! The host's messages to the recorder: frames on a stream socket.
-//!
-//! ```text
-//! kind u8 | seq u64 | length u32 | payload         numbers are little-endian
-//! START     a start record, JSON
-//! ENTRIES   entries NAME=value, a NUL behind each: the run's environment, or what of it the recorder masks in this run
-//! MASKED    a start record, JSON, of a run whose ENTRIES came before; it says whether they are all
-//! OUTPUT    the stream's number u8, microseconds since the run's start u64, raw bytes
-//! RESIZED   microseconds since the run's start u64, rows u16, columns u16
-//! MARK      a number u64: the recorder answers how far the run is
-//! LOST      a count u64: bytes of the run's output that went to a recorder that died
-//! END       how the run ended, JSON
-//! INPUT     microseconds since the run's start u64, an input record, JSON
-//! PROJECTS  the project sessions, JSON; seq is 0
-//! DROPPED   a count u64: records that the host gave up; seq is 0
-//! CLOSE     nothing; seq is 0
-//! ```
+//! The host's messages to the recorder: frames on a stream socket, each its number, the length of its payload as a
+//! little-endian `u32`, and the payload. [`Frame`] is their table.
 //!
 //! Both ends are the same program, forked, so the frames have no version.
 //!
-//! Invariants: the recorder does not write a MASKED start whose ENTRIES did not come; the decoder trusts no length: it
-//! skips a frame that is longer than any that the encoder makes, and does not store it; it passes over a frame that
-//! it does not understand.
+//! Invariants: the recorder does not write a start with entries whose [`Frame::Entries`] did not come; the decoder trusts
+//! no length: it skips a frame that is longer than any that the encoder makes, and does not store it.
 
 use std::time::Duration;
+
+use rexec_sh::protocol::wire::{Field, Message, WireError};
+use rexec_sh::wire;
 
 use super::record::{InputRecord, RunEnd, StartRecord, UnseenRecord};
 use crate::text::redact::{is_secret, split_entry};
@@ -33,30 +20,73 @@ pub const FRAME_BYTES_MAX: usize = 768 << 10;
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// The longest variable that is sent, bytes. execve(2) takes none that is longer.
 const ENTRY_BYTES_MAX: usize = 128 << 10;
-/// Kind, seq and length.
-const HEADER_BYTES: usize = 13;
+/// The number and the length.
+const HEADER_BYTES: usize = 5;
 
-const START: u8 = 1;
-const OUTPUT: u8 = 2;
-const END: u8 = 3;
-const CLOSE: u8 = 4;
-const ENTRIES: u8 = 5;
-const MASKED: u8 = 6;
-const LOST: u8 = 7;
-const DROPPED: u8 = 8;
-const RESIZED: u8 = 9;
-const INPUT: u8 = 10;
-const UNSEEN: u8 = 12;
-const MARK: u8 = 13;
-const PROJECTS: u8 = 11;
+wire! {
+    /// A message of the host. `at` is the time from the run's start to the moment when the host read or wrote it.
+    #[derive(Debug, PartialEq, Eq)]
+    pub enum Frame<'a> {
+        /// A run begins. `has_entries`: all of its [`Frame::Entries`] came before.
+        1 Start { has_entries: bool, start: Box<StartRecord> },
+        /// Entries `NAME=value`, a NUL behind each, for [`variables`]: the run's environment, or what of it the recorder
+        /// masks in this run.
+        2 Entries { seq: u64, entries: &'a [u8] },
+        /// The record keeps the order of all streams' output, and not their numbers.
+        3 Output { seq: u64, stream: u8, at: Duration, bytes: &'a [u8] },
+        /// The run's terminal has another size: rows and columns.
+        4 Resized { seq: u64, at: Duration, window: (u16, u16) },
+        /// The recorder answers, with the same mark, what it has of the run by then.
+        5 Mark { seq: u64, mark: u64 },
+        /// This much of the run's output went to a recorder that died.
+        6 Lost { seq: u64, bytes: u64 },
+        /// A person typed for the run.
+        7 Input { at: Duration, input: Box<InputRecord> },
+        /// The recorder ignores a run without a start, and frames of a run that come after its end.
+        8 End(end: Box<RunEnd>),
+        /// Commands ran without a host.
+        9 Unseen(unseen: Box<UnseenRecord>),
+        /// The text of the file of project sessions.
+        10 Projects(text: &'a [u8]),
+        /// The host gave up this many records.
+        11 Dropped(count: u64),
+        /// The host leaves in order. The recorder then ends the journal with a `close` record.
+        12 Close,
+    }
+}
+
+/// A record is the rest of its payload, as JSON.
+macro_rules! records {
+    ($($record:ident),+) => { $(impl<'a> Field<'a> for Box<$record> {
+        fn put(&self, out: &mut Vec<u8>) {
+            serde_json::to_writer(out, self).expect("a record has string keys only, and memory does not fail to write");
+        }
+
+        fn take(payload: &mut &'a [u8]) -> Result<Self, WireError> {
+            serde_json::from_slice(std::mem::take(payload)).map_err(|_| WireError::Malformed("a record that is none"))
+        }
+    })+ };
+}
+
+records!(StartRecord, InputRecord, RunEnd, UnseenRecord);
+
+impl Frame<'_> {
+    /// Appends the frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.kind(), 0, 0, 0, 0]);
+        let payload = out.len();
+        self.put_fields(out);
+        let length = u32::try_from(out.len() - payload).expect("payloads are bounded far below 4 GiB");
+        out[payload - 4..payload].copy_from_slice(&length.to_le_bytes());
+    }
+}
 
 /// Appends the frames of a run that begins in this environment (entries `NAME=value`). Unless the start says that all of
 /// the environment is sent, only its secrets are.
 pub fn encode_start<'a>(start: &StartRecord, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     let has_entries = encode_entries(start, environment, out);
-    let fitted = start.fitted();
-    let kind = if has_entries { MASKED } else { START };
-    encode(kind, start.seq, out, |out| put_json(fitted.as_ref().unwrap_or(start), out));
+    let start = Box::new(start.fitted().unwrap_or_else(|| start.clone()));
+    Frame::Start { has_entries, start }.encode(out);
 }
 
 /// Appends the frames with the entries of an environment that are sent. Returns true if there are any.
@@ -64,21 +94,18 @@ fn encode_entries<'a>(start: &StartRecord, environment: impl IntoIterator<Item =
     let is_sent = |entry: &&[u8]| {
         entry.len() <= ENTRY_BYTES_MAX && (start.environment_sent || split_entry(entry).is_some_and(is_secret_entry))
     };
-    let mut entries = environment.into_iter().filter(is_sent);
-    let mut next = entries.next();
-    let has_entries = next.is_some();
-    while next.is_some() {
-        encode(ENTRIES, start.seq, out, |out| {
-            let full_at = out.len() + FRAME_BYTES_MAX - ENTRY_BYTES_MAX;
-            while let Some(entry) = next {
-                out.extend_from_slice(entry);
-                out.push(0);
-                next = entries.next();
-                if out.len() >= full_at {
-                    break;
-                }
-            }
-        });
+    let (mut entries, mut has_entries) = (Vec::new(), false);
+    for entry in environment.into_iter().filter(is_sent) {
+        if entries.len() > FRAME_BYTES_MAX - 2 * ENTRY_BYTES_MAX {
+            Frame::Entries { seq: start.seq, entries: &entries }.encode(out);
+            entries.clear();
+        }
+        entries.extend_from_slice(entry);
+        entries.push(0);
+        has_entries = true;
+    }
+    if has_entries {
+        Frame::Entries { seq: start.seq, entries: &entries }.encode(out);
     }
     has_entries
 }
@@ -92,154 +119,21 @@ pub fn variables(payload: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     payload.split(|&byte| byte == 0).filter_map(split_entry)
 }
 
-/// Appends frames with output of a run, read this long after its start. The caller numbers the streams; the record keeps
-/// the order of their output and not their names.
+/// Appends frames with output of a run. The caller numbers the streams.
 pub fn encode_output(seq: u64, stream: u8, at: Duration, bytes: &[u8], out: &mut Vec<u8>) {
-    for piece in bytes.chunks(OUTPUT_BYTES_MAX) {
-        encode(OUTPUT, seq, out, |out| {
-            out.push(stream);
-            put_time(at, out);
-            out.extend_from_slice(piece);
-        });
-    }
+    bytes.chunks(OUTPUT_BYTES_MAX).for_each(|bytes| Frame::Output { seq, stream, at, bytes }.encode(out));
 }
 
-/// Appends the frame that says that a run's terminal got another size this long after its start.
-pub fn encode_resized(seq: u64, at: Duration, (rows, cols): (u16, u16), out: &mut Vec<u8>) {
-    encode(RESIZED, seq, out, |out| {
-        put_time(at, out);
-        out.extend_from_slice(&rows.to_le_bytes());
-        out.extend_from_slice(&cols.to_le_bytes());
-    });
-}
-
-fn put_time(at: Duration, out: &mut Vec<u8>) {
-    out.extend_from_slice(&u64::try_from(at.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
-}
-
-/// Splits a payload into the time at its beginning and the rest.
-fn split_time(payload: &[u8]) -> Option<(Duration, &[u8])> {
-    let (time, rest) = payload.split_first_chunk()?;
-    Some((Duration::from_micros(u64::from_le_bytes(*time)), rest))
-}
-
-/// Appends the frame of a run that has ended. The recorder ignores a run without a start, and frames of a run that come
-/// after its end.
-pub fn encode_end(end: &RunEnd, out: &mut Vec<u8>) {
-    let fitted = end.fitted();
-    encode(END, end.seq, out, |out| put_json(fitted.as_ref().unwrap_or(end), out));
-}
-
-/// Appends the frame that says how many bytes of a run's output were lost with an earlier recorder.
-pub fn encode_lost(seq: u64, bytes: u64, out: &mut Vec<u8>) {
-    encode(LOST, seq, out, |out| out.extend_from_slice(&bytes.to_le_bytes()));
-}
-
-/// Appends the frame that asks the recorder what it has of a run by then. The answer has the same number.
-pub fn encode_mark(seq: u64, mark: u64, out: &mut Vec<u8>) {
-    encode(MARK, seq, out, |out| out.extend_from_slice(&mark.to_le_bytes()));
-}
-
-/// Appends the frame that says how much a person typed for a run.
-pub fn encode_input(input: &InputRecord, at: Duration, out: &mut Vec<u8>) {
-    encode(INPUT, input.seq, out, |out| {
-        put_time(at, out);
-        put_json(input, out);
-    });
-}
-
-/// Appends the frame of commands that ran without a host.
-pub fn encode_unseen(unseen: &UnseenRecord, out: &mut Vec<u8>) {
-    encode(UNSEEN, 0, out, |out| put_json(unseen, out));
+/// Appends the frame of a run that has ended.
+pub fn encode_end(end: RunEnd, out: &mut Vec<u8>) {
+    Frame::End(Box::new(end.fitted().unwrap_or(end))).encode(out);
 }
 
 /// Appends the frame with the project sessions. Skips a text that no frame can hold.
 pub fn encode_projects(text: &[u8], out: &mut Vec<u8>) {
     if text.len() <= FRAME_BYTES_MAX {
-        encode(PROJECTS, 0, out, |out| out.extend_from_slice(text));
+        Frame::Projects(text).encode(out);
     }
-}
-
-/// Appends the frame that says how many records the host gave up.
-pub fn encode_dropped(count: u64, out: &mut Vec<u8>) {
-    encode(DROPPED, 0, out, |out| out.extend_from_slice(&count.to_le_bytes()));
-}
-
-/// Appends the frame of a host that leaves in order. The recorder then ends the journal with a `close` record.
-pub fn encode_close(out: &mut Vec<u8>) {
-    encode(CLOSE, 0, out, |_| {});
-}
-
-fn encode(kind: u8, seq: u64, out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u8>)) {
-    out.push(kind);
-    out.extend_from_slice(&seq.to_le_bytes());
-    let length_at = out.len();
-    out.extend_from_slice(&[0; 4]);
-    payload(out);
-    let length = u32::try_from(out.len() - length_at - 4).expect("payloads are bounded far below 4 GiB");
-    out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
-}
-
-fn put_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, value).expect("a record has string keys only, and memory does not fail to write");
-}
-
-/// Splits a header into kind, seq and the payload's length.
-fn fields(header: &[u8; HEADER_BYTES]) -> (u8, u64, usize) {
-    let seq = u64::from_le_bytes(*header[1..].first_chunk().expect("the header holds a seq"));
-    let length = u32::from_le_bytes(*header[9..].first_chunk().expect("the header holds a length"));
-    (header[0], seq, length as usize)
-}
-
-/// One message of the host.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Frame<'a> {
-    Start {
-        start: Box<StartRecord>,
-        /// [`Frame::Entries`] of this run came before.
-        has_entries: bool,
-    },
-    /// The entries are for [`variables`].
-    Entries {
-        seq: u64,
-        entries: &'a [u8],
-    },
-    Output {
-        seq: u64,
-        stream: u8,
-        /// The time from the run's start to the moment when the host read it.
-        at: Duration,
-        bytes: &'a [u8],
-    },
-    /// The run's terminal has another size: rows and columns.
-    Resized {
-        seq: u64,
-        at: Duration,
-        window: (u16, u16),
-    },
-    /// The host asks how far the run is.
-    Mark {
-        seq: u64,
-        mark: u64,
-    },
-    /// Output that was lost with an earlier recorder.
-    Lost {
-        seq: u64,
-        bytes: u64,
-    },
-    /// A person typed this much for the run.
-    Input {
-        at: Duration,
-        input: Box<InputRecord>,
-    },
-    End(Box<RunEnd>),
-    Unseen(Box<UnseenRecord>),
-    /// The text of the file of project sessions.
-    Projects(&'a [u8]),
-    /// How many records the host gave up.
-    Dropped(u64),
-    /// The host leaves in order.
-    Close,
 }
 
 /// Cuts a byte stream, which arrives in pieces of any size, into frames.
@@ -283,69 +177,26 @@ impl Decoder {
         self.end += length - skipped;
     }
 
-    /// Returns the next whole frame. `None` until more bytes arrive.
-    pub fn next_frame(&mut self) -> Option<Frame<'_>> {
-        let (kind, seq, payload) = loop {
-            let (kind, seq, length) = fields(self.buffer[self.taken..self.end].first_chunk()?);
-            let payload_at = self.taken + HEADER_BYTES;
-            let have = self.end - payload_at;
+    /// Takes the next whole frame; `None` until more bytes arrive.
+    ///
+    /// # Errors
+    /// Those of [`Message::read`]. The frame is passed over.
+    pub fn next_frame(&mut self) -> Option<Result<Frame<'_>, WireError>> {
+        loop {
+            let &[kind, a, b, c, d] = self.buffer[self.taken..self.end].first_chunk::<HEADER_BYTES>()?;
+            let length = u32::from_le_bytes([a, b, c, d]) as usize;
+            let payload = self.taken + HEADER_BYTES;
+            let have = self.end - payload;
             if length > FRAME_BYTES_MAX {
-                self.taken = payload_at + length.min(have);
+                self.taken = payload + length.min(have);
                 self.skip = length - length.min(have);
-                continue;
-            }
-            if have < length {
+            } else if have < length {
                 return None;
+            } else {
+                self.taken = payload + length;
+                return Some(Frame::read(kind, &self.buffer[payload..self.taken]));
             }
-            self.taken = payload_at + length;
-            let payload = payload_at..self.taken;
-            match understand(kind, seq, &self.buffer[payload.clone()]) {
-                // These borrow from the buffer, and a borrow that leaves the function must not begin inside the loop.
-                Some(Frame::Output { .. } | Frame::Entries { .. } | Frame::Projects(_)) => break (kind, seq, payload),
-                Some(Frame::Start { start, has_entries }) => return Some(Frame::Start { start, has_entries }),
-                Some(Frame::End(end)) => return Some(Frame::End(end)),
-                Some(Frame::Resized { seq, at, window }) => return Some(Frame::Resized { seq, at, window }),
-                Some(Frame::Mark { seq, mark }) => return Some(Frame::Mark { seq, mark }),
-                Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
-                Some(Frame::Input { at, input }) => return Some(Frame::Input { at, input }),
-                Some(Frame::Unseen(unseen)) => return Some(Frame::Unseen(unseen)),
-                Some(Frame::Dropped(count)) => return Some(Frame::Dropped(count)),
-                Some(Frame::Close) => return Some(Frame::Close),
-                None => {}
-            }
-        };
-        understand(kind, seq, &self.buffer[payload])
-    }
-}
-
-fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
-    match kind {
-        START | MASKED => {
-            let start = serde_json::from_slice(payload).ok()?;
-            Some(Frame::Start { start: Box::new(start), has_entries: kind == MASKED })
         }
-        ENTRIES => Some(Frame::Entries { seq, entries: payload }),
-        OUTPUT => {
-            let (&stream, rest) = payload.split_first()?;
-            split_time(rest).map(|(at, bytes)| Frame::Output { seq, stream, at, bytes })
-        }
-        RESIZED => {
-            let (at, size) = split_time(payload)?;
-            let (rows, cols) = (size.first_chunk()?, size.last_chunk()?);
-            Some(Frame::Resized { seq, at, window: (u16::from_le_bytes(*rows), u16::from_le_bytes(*cols)) })
-        }
-        MARK => Some(Frame::Mark { seq, mark: u64::from_le_bytes(payload.try_into().ok()?) }),
-        LOST => Some(Frame::Lost { seq, bytes: u64::from_le_bytes(payload.try_into().ok()?) }),
-        INPUT => {
-            let (at, input) = split_time(payload)?;
-            Some(Frame::Input { at, input: Box::new(serde_json::from_slice(input).ok()?) })
-        }
-        DROPPED => Some(Frame::Dropped(u64::from_le_bytes(payload.try_into().ok()?))),
-        END => serde_json::from_slice(payload).ok().map(|end| Frame::End(Box::new(end))),
-        UNSEEN => serde_json::from_slice(payload).ok().map(|unseen| Frame::Unseen(Box::new(unseen))),
-        PROJECTS => Some(Frame::Projects(payload)),
-        CLOSE => Some(Frame::Close),
-        _ => None,
     }
 }
 

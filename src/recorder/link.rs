@@ -7,6 +7,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rexec_sh::protocol::wire::WireError;
+
 use crate::journal::frame::{Decoder, Frame};
 use crate::journal::status::RecorderStatus;
 
@@ -55,7 +57,7 @@ impl HostLink {
         }
     }
 
-    pub(super) fn next_frame(&mut self) -> Option<Frame<'_>> {
+    pub(super) fn next_frame(&mut self) -> Option<Result<Frame<'_>, WireError>> {
         self.decoder.next_frame()
     }
 

@@ -44,7 +44,10 @@ pub fn serve(session: Session, socket: UnixStream, bounds: Bounds) {
             let Some(bytes) = link.receive(recorder.wait(now, link.has_more())) else { break };
             recorder.fed += bytes;
             while let Some(frame) = link.next_frame() {
-                recorder.on_frame(frame, Instant::now());
+                // This program has made it, so it is one.
+                if let Ok(frame) = frame {
+                    recorder.on_frame(frame, Instant::now());
+                }
             }
         }
         recorder.work(Instant::now() + limits::RECORDER_TURN);

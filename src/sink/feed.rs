@@ -28,7 +28,7 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Typed};
 use crate::core::log::{Item, Lag};
 use crate::core::room::make_room;
-use crate::journal::frame;
+use crate::journal::frame::{self, Frame};
 use crate::journal::record::{InputRecord, PortHolder, RunEnd, StartRecord, Straggler, UnseenRecord};
 use crate::journal::status::Done;
 use crate::limits;
@@ -74,7 +74,7 @@ impl Feed {
         let count = std::mem::take(&mut self.given_up);
         if count > 0 {
             self.uncounted += count;
-            self.send(out, now, |out| frame::encode_dropped(count, out));
+            self.send(out, now, |out| Frame::Dropped(count).encode(out));
         }
         count
     }
@@ -173,7 +173,7 @@ impl Feed {
             frame::encode_projects(&self.projects, out);
         }
         if self.uncounted > 0 {
-            frame::encode_dropped(self.uncounted, out);
+            Frame::Dropped(self.uncounted).encode(out);
         }
         self.has_record = true;
         self.pace.on_sent(out.len() - before, now);
@@ -311,19 +311,19 @@ impl Feed {
             }
             Item::Entry(Entry::Resized { rows, cols, at }) if !self.is_down && !held.start.is_empty() => {
                 let before = out.len();
-                frame::encode_resized(job.0, *at, (*rows, *cols), out);
+                Frame::Resized { seq: job.0, at: *at, window: (*rows, *cols) }.encode(out);
                 keep(held, &out[before..], &mut self.held);
                 self.pace.on_sent(out.len() - before, now);
             }
             Item::Entry(Entry::Answered(typed)) => {
                 held.end.answers += 1;
                 let at = engine.job(job).map_or_else(Default::default, |job| job.age(now));
-                let input = input(job, *typed);
-                self.send_aside(out, now, |out| frame::encode_input(&input, at, out));
+                let input = Box::new(input(job, *typed));
+                self.send_aside(out, now, |out| Frame::Input { at, input }.encode(out));
             }
             Item::Entry(Entry::Marked(mark)) if !held.start.is_empty() => {
                 let mark = *mark;
-                self.has_record |= self.send(out, now, |out| frame::encode_mark(job.0, mark, out));
+                self.has_record |= self.send(out, now, |out| Frame::Mark { seq: job.0, mark }.encode(out));
             }
             Item::Entry(Entry::PortHeld(port)) => {
                 held.end.port_held = Some(PortHolder { port: port.port, seq: port.run });
@@ -335,8 +335,8 @@ impl Feed {
     }
 
     /// Queues the record of commands that ran without a host.
-    pub fn on_unseen(&mut self, unseen: &UnseenRecord, out: &mut Vec<u8>, now: Instant) {
-        self.send_aside(out, now, |out| frame::encode_unseen(unseen, out));
+    pub fn on_unseen(&mut self, unseen: UnseenRecord, out: &mut Vec<u8>, now: Instant) {
+        self.send_aside(out, now, |out| Frame::Unseen(Box::new(unseen)).encode(out));
     }
 
     /// Queues a record that belongs to no start and no end, and keeps it until the file has it.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
+use rexec_host::journal::frame::{Frame, encode_end, encode_output, encode_start};
 use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, serve};
 
@@ -46,9 +46,9 @@ fn journal(home: &Path, runs: &[Told<'_>]) {
             encode_output(*seq, 0, *at * MS, text.as_bytes(), &mut frames);
             bytes += text.len() as u64;
         }
-        encode_end(&RunEnd { seq: *seq, bytes, duration_ms: *took, ..RunEnd::default() }, &mut frames);
+        encode_end(RunEnd { seq: *seq, bytes, duration_ms: *took, ..RunEnd::default() }, &mut frames);
     }
-    encode_close(&mut frames);
+    Frame::Close.encode(&mut frames);
     socket.write_all(&frames).unwrap();
     drop(socket);
     recorder.join().unwrap();

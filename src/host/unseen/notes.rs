@@ -84,7 +84,7 @@ impl Host {
             let moment = |at| timestamp(UNIX_EPOCH + Duration::from_millis(at));
             let (since, until, time) = (moment(since), moment(until), timestamp(now));
             let record = UnseenRecord { whoami, count, more, reason: reason.to_owned(), since, until, time };
-            self.recorder.on_unseen(&record, self.turn.now);
+            self.recorder.on_unseen(record, self.turn.now);
         }
     }
 }

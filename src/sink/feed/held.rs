@@ -5,7 +5,7 @@
 
 use crate::core::end::End;
 use crate::core::engine::{Cursor, JobId};
-use crate::journal::frame;
+use crate::journal::frame::{self, Frame};
 use crate::journal::record::RunEnd;
 use crate::limits;
 
@@ -55,7 +55,7 @@ impl Held {
     pub(super) fn finish(&mut self, end: &End) {
         let end = ended(std::mem::take(&mut self.end), end);
         self.cursor = None;
-        frame::encode_end(&end, &mut self.ended);
+        frame::encode_end(end, &mut self.ended);
     }
 
     /// Appends the frames about the run, but for its end, for a new recorder. Counts output that is not kept.
@@ -63,7 +63,7 @@ impl Held {
         out.extend_from_slice(&self.start);
         out.extend_from_slice(&self.output);
         if !self.is_output_whole {
-            frame::encode_lost(job.0, self.sent, out);
+            Frame::Lost { seq: job.0, bytes: self.sent }.encode(out);
         }
     }
 }

@@ -108,7 +108,7 @@ fn the_next_recorder_gets_what_the_file_may_lack() {
     let frames = |bytes: &[u8]| {
         let (mut decoder, mut frames) = (frame::Decoder::default(), Vec::new());
         decoder.feed(bytes);
-        while let Some(frame) = decoder.next_frame() {
+        while let Some(Ok(frame)) = decoder.next_frame() {
             frames.push(match frame {
                 frame::Frame::Start { .. } => "start".to_owned(),
                 frame::Frame::Output { bytes, .. } => format!("output {}", bytes.len()),

@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rexec_host::journal::frame::{Decoder, FRAME_BYTES_MAX, encode_close, encode_end, encode_output, encode_start};
+use rexec_host::journal::frame::{Decoder, FRAME_BYTES_MAX, Frame, encode_end, encode_output, encode_start};
 use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, serve};
 
@@ -31,17 +31,16 @@ fn stream(dice: &mut Dice) -> Vec<u8> {
         if dice.below(60) == 0 {
             // A frame that is too long, with all its bytes: the frames behind it count again.
             let length = FRAME_BYTES_MAX + 1 + dice.below(1000);
-            stream.push(2);
-            stream.extend_from_slice(&seq.to_le_bytes());
+            stream.push(3);
             stream.extend_from_slice(&u32::try_from(length).expect("small").to_le_bytes());
             stream.resize(stream.len() + length, b'x');
         }
         if dice.below(3) > 0 {
-            encode_end(&RunEnd { seq, exit: 3, ..RunEnd::default() }, &mut stream);
+            encode_end(RunEnd { seq, exit: 3, ..RunEnd::default() }, &mut stream);
         }
     }
     if dice.below(2) == 0 {
-        encode_close(&mut stream);
+        Frame::Close.encode(&mut stream);
     }
     stream
 }

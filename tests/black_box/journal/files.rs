@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::time::SystemTime;
 
 use rexec_host::cli::{list, print};
-use rexec_host::journal::frame::{encode_lost, encode_output, encode_start};
+use rexec_host::journal::frame::{Frame, encode_output, encode_start};
 use rexec_host::journal::reader::{JournalReader, Record};
 use rexec_host::recorder::{Bounds, journals};
 use rexec_host::text::redact::Redactor;
@@ -294,7 +294,7 @@ fn the_next_recorder_goes_on_in_the_same_file() {
     let mut next = Recording::new(session, Bounds::default());
     assert_eq!(next.path, path);
     (1..=3).for_each(|seq| next.start(seq));
-    next.send(|out| encode_lost(2, 4, out));
+    next.send(|out| Frame::Lost { seq: 2, bytes: 4 }.encode(out));
     (1..=3).for_each(|seq| {
         next.output(seq, b"more\n");
         next.end_of(seq, if seq == 2 { 9 } else { 5 });

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
+use rexec_host::journal::frame::{Frame, encode_end, encode_output, encode_start};
 use rexec_host::journal::reader::{JournalReader, Record};
 use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::journal::status::RecorderStatus;
@@ -130,7 +130,7 @@ impl Recording {
 
     /// Ends a run that wrote this many bytes.
     pub(crate) fn end_of(&mut self, seq: u64, bytes: u64) {
-        self.send(|out| encode_end(&RunEnd { seq, bytes, ..RunEnd::default() }, out));
+        self.send(|out| encode_end(RunEnd { seq, bytes, ..RunEnd::default() }, out));
     }
 
     /// The next sentence for the human.
@@ -169,7 +169,7 @@ impl Recording {
 
     /// Leaves in order. Returns the sentences that the recorder still had.
     pub(crate) fn close(mut self) -> Vec<String> {
-        self.send(encode_close);
+        self.send(|out| Frame::Close.encode(out));
         self.vanish()
     }
 

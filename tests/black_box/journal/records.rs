@@ -35,7 +35,7 @@ fn runs_are_written_as_they_end() {
         left: vec![Straggler { pid: 4, comm: "sleep".into(), ports: vec![3000] }],
         ..RunEnd::default()
     };
-    recording.send(|out| encode_end(&end, out));
+    recording.send(|out| encode_end(end, out));
     recording.output(2, b"from a straggler");
     recording.end(2);
     recording.end(1);

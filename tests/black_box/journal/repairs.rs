@@ -30,7 +30,7 @@ fn a_host_that_dies_in_the_middle_of_a_frame_leaves_a_lost_run() {
     recording.start(2);
     recording.end(1);
     let mut frame = Vec::new();
-    encode_end(&RunEnd { seq: 2, ..RunEnd::default() }, &mut frame);
+    encode_end(RunEnd { seq: 2, ..RunEnd::default() }, &mut frame);
     recording.socket.write_all(&frame[..frame.len() - 1]).unwrap();
     assert!(recording.vanish().is_empty());
     assert_eq!(shape(&path), "open start1 start2 end1");
@@ -124,7 +124,7 @@ fn a_recorder_that_is_killed_leaves_a_journal_that_can_be_repaired() {
                 let output = "some output\n".repeat(usize::try_from(seq).unwrap() % 999);
                 encode_output(seq, 1, Duration::ZERO, output.as_bytes(), &mut frames);
                 if let Some(seq) = seq.checked_sub(64) {
-                    encode_end(&RunEnd { seq, ..RunEnd::default() }, &mut frames);
+                    encode_end(RunEnd { seq, ..RunEnd::default() }, &mut frames);
                 }
                 if socket.write_all(&frames).is_err() {
                     return;

@@ -12,7 +12,7 @@ use crate::support::call::Target;
 use crate::support::crowd;
 use crate::support::host::Host;
 use crate::support::temp::TempDir;
-use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
+use rexec_host::journal::frame::{Frame, encode_end, encode_output, encode_start};
 use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, journals, serve};
 use serde_json::{Value, json};
@@ -61,9 +61,9 @@ fn record(home: &Path, runs: &[Written<'_>], bounds: Bounds) -> (Vec<Value>, Vec
         encode_start(start, entries.iter().map(Vec::as_slice), &mut frames);
         output.iter().for_each(|(stream, bytes)| encode_output(start.seq, *stream, Duration::ZERO, bytes, &mut frames));
         let bytes = output.iter().map(|(_, bytes)| bytes.len() as u64).sum();
-        encode_end(&RunEnd { seq: start.seq, bytes, ..RunEnd::default() }, &mut frames);
+        encode_end(RunEnd { seq: start.seq, bytes, ..RunEnd::default() }, &mut frames);
     }
-    encode_close(&mut frames);
+    Frame::Close.encode(&mut frames);
     socket.write_all(&frames).unwrap();
     drop(socket);
     recorder.join().unwrap();

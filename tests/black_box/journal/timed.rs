@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use rexec_host::journal::frame::{encode_input, encode_output, encode_resized, encode_start};
+use rexec_host::journal::frame::{Frame, encode_output, encode_start};
 use rexec_host::journal::record::{InputRecord, StartRecord};
 use rexec_host::journal::recording::{EventKind, RecordedEvent, line_start, parse_event};
 use rexec_host::recorder::Bounds;
@@ -160,7 +160,7 @@ fn sizes_are_recorded_in_order_with_the_output() {
     let start = StartRecord { window: Some((24, 80)), relayed: true, ..start(1) };
     recording.send(|out| encode_start(&start, [], out));
     recording.send(|out| encode_output(1, 0, 5 * MS, b"one\n", out));
-    recording.send(|out| encode_resized(1, 70 * MS, (30, 100), out));
+    recording.send(|out| Frame::Resized { seq: 1, at: 70 * MS, window: (30, 100) }.encode(out));
     recording.send(|out| encode_output(1, 0, 90 * MS, b"two\n", out));
     recording.end_of(1, 8);
     let path = recording.path.clone();
@@ -179,7 +179,7 @@ fn a_prompt_is_recorded_with_its_own_time() {
     let typed = InputRecord { seq: 1, bytes: 5, hidden: true, ..InputRecord::default() };
     recording.send(|out| encode_output(1, 0, 50 * MS, b"one\n", out));
     recording.send(|out| encode_output(1, 0, 1_000 * MS, b"two\nPassword: ", out));
-    recording.send(|out| encode_input(&typed, 3_000 * MS, out));
+    recording.send(|out| Frame::Input { at: 3_000 * MS, input: Box::new(typed) }.encode(out));
     recording.send(|out| encode_output(1, 0, 4_000 * MS, b"\ntoken=", out));
     recording.send(|out| encode_output(1, 0, 5_000 * MS, b"ghp_aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3\n", out));
     recording.end_of(1, 70);

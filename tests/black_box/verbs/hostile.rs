@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
+use rexec_host::journal::frame::{Frame, encode_end, encode_output, encode_start};
 use rexec_host::journal::record::{RunEnd, StartRecord, Straggler};
 use rexec_host::recorder::{Bounds, Session, journals, serve};
 use rexec_host::text::hidden::{is_bar, is_hidden};
@@ -76,10 +76,10 @@ fn journal(home: &Path) {
             ..RunEnd::default()
         };
         if seq < 3 {
-            encode_end(&end, &mut frames);
+            encode_end(end, &mut frames);
         }
     }
-    encode_close(&mut frames);
+    Frame::Close.encode(&mut frames);
     socket.write_all(&frames).unwrap();
     drop(socket);
     recorder.join().unwrap();

@@ -6,6 +6,8 @@
 //!
 //! Invariants: a written message is read as the same one, and as no other; a number belongs to one row.
 
+use std::time::Duration;
+
 use super::WireError;
 use crate::protocol::process::{Exit, Pid, ProcessGroup, Signal};
 
@@ -163,6 +165,17 @@ impl<'a> Field<'a> for bool {
             1 => Ok(true),
             _ => Err(WRONG_SIZE),
         }
+    }
+}
+
+/// Microseconds. A longer time is cut.
+impl<'a> Field<'a> for Duration {
+    fn put(&self, out: &mut Vec<u8>) {
+        u64::try_from(self.as_micros()).unwrap_or(u64::MAX).put(out);
+    }
+
+    fn take(payload: &mut &'a [u8]) -> Result<Self, WireError> {
+        Field::take(payload).map(Self::from_micros)
     }
 }
 
