@@ -32,8 +32,7 @@ use crate::text::reason::reason;
 use crate::text::safe::raw::{RawFilter, repairs};
 
 pub(super) const VERB: Verb = Verb {
-    name: "attach",
-    short: None,
+    term: "attach",
     group: Group::Live,
     summary: "see and use a command's terminal in this one",
     text: "\

@@ -10,8 +10,7 @@ use super::verb::{Call, Group, NO_HOST, Verb, Words};
 use crate::front::answer::Answer;
 
 pub(super) const VERB: Verb = Verb {
-    name: "--check-host",
-    short: Some('c'),
+    term: "-c, --check-host",
     group: Group::Flag,
     summary: "say HOST RUNNING (exit 0) or HOST NOT FOUND (exit 127)",
     text: "\

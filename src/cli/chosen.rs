@@ -73,7 +73,7 @@ pub(super) fn number(verb: &Verb, word: &str) -> Result<u64, Notice> {
         return Ok(reference.find(&super::home()?, &super::socket_path()?)?.start.seq);
     }
     word.strip_prefix('#').unwrap_or(word).parse().map_err(|_| {
-        let problem = format_args!("{}: {} is not a command number", verb.name, super::quoted(word));
+        let problem = format_args!("{}: {} is not a command number", verb.name(), super::quoted(word));
         Notice::usage(problem, "rexec ps shows the numbers")
     })
 }

@@ -114,7 +114,7 @@ impl<'a> Place<'a> {
         let Some((first, before)) = before.split_first() else {
             return Some(if word.starts_with('-') { Place::Flag } else { Place::Verb });
         };
-        let verb = verbs.iter().copied().find(|verb| names(verb).any(|name| name == *first))?;
+        let verb = verbs.iter().copied().find(|verb| verb.names().any(|name| name == *first))?;
         let (mut awaited, mut is_behind_options) = (None, false);
         for given in before {
             match awaited.take() {
@@ -140,11 +140,11 @@ impl<'a> Place<'a> {
     }
 
     fn offers(self, verbs: &[&Verb]) -> Vec<Offer> {
-        let verbs_with = |dashes: bool| verbs.iter().filter(move |verb| verb.name.starts_with('-') == dashes);
+        let verbs_with = |dashes: bool| verbs.iter().filter(move |verb| verb.name().starts_with('-') == dashes);
         match self {
-            Self::Verb => verbs_with(false).map(|verb| offer(verb.name, verb.summary)).collect(),
+            Self::Verb => verbs_with(false).map(|verb| offer(verb.name(), verb.summary)).collect(),
             Self::Flag => {
-                let flags = verbs_with(true).flat_map(|verb| names(verb).map(|name| offer(name, verb.summary)));
+                let flags = verbs_with(true).flat_map(|verb| verb.names().map(|name| offer(name, verb.summary)));
                 let own = [("--help", HELP.help), ("--version", "print the version")];
                 flags.chain(own.map(|(name, meaning)| offer(name, meaning))).collect()
             }
@@ -168,11 +168,6 @@ fn offer(word: impl Into<String>, meaning: &str) -> Offer {
 
 fn option_of(verb: &Verb, given: &str) -> Option<OptionText> {
     verb.options().into_iter().find(|option| option.is_named(given))
-}
-
-/// Both spellings of a verb.
-fn names(verb: &Verb) -> impl Iterator<Item = String> {
-    verb.short.map(|letter| format!("-{letter}")).into_iter().chain([verb.name.to_owned()])
 }
 
 /// The known words for a value.

@@ -16,8 +16,7 @@ use crate::text::diff;
 use crate::text::escape::escape_line;
 
 pub(super) const VERB: Verb = Verb {
-    name: "diff",
-    short: None,
+    term: "diff",
     group: Group::Past,
     summary: "compare the outputs of two commands",
     text: "\

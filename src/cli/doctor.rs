@@ -15,8 +15,7 @@ use super::told;
 use super::verb::{Call, Group, Opt, Verb, Words, json};
 
 pub(super) const VERB: Verb = Verb {
-    name: "doctor",
-    short: None,
+    term: "doctor",
     group: Group::Agents,
     summary: "check the host, the links and the agents, and say what to do",
     text: "\

@@ -26,8 +26,7 @@ use crate::sys;
 use crate::text::reason::reason;
 
 pub(super) const VERB: Verb = Verb {
-    name: "exec",
-    short: None,
+    term: "exec",
     group: Group::Agents,
     summary: "run a command through the host",
     text: include_str!("help/exec.txt"),

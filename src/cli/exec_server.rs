@@ -24,8 +24,7 @@ use session::ExecSession;
 const PROTOCOLS: [&str; 2] = ["current", "v0"];
 
 pub(super) const VERB: Verb = Verb {
-    name: "exec-server",
-    short: None,
+    term: "exec-server",
     group: Group::Agents,
     summary: "run Codex's commands in the host (see rexec help codex)",
     text: "\

@@ -17,8 +17,7 @@ use crate::sys::process;
 use crate::text::escape::escape_line;
 
 pub(super) const VERB: Verb = Verb {
-    name: "explain",
-    short: None,
+    term: "explain",
     group: Group::Own,
     summary: "show what a command would run and feed",
     text: "\

@@ -26,8 +26,7 @@ use crate::text::redact::Redactor;
 use crate::text::sanitize::{Mode, Sanitizer};
 
 pub(super) const VERB: Verb = Verb {
-    name: "export",
-    short: None,
+    term: "export",
     group: Group::Past,
     summary: "write a command and its output as a file for others",
     text: "\

@@ -30,8 +30,7 @@ const ASKS: u8 = 3;
 const DENIES: u8 = 4;
 
 pub(super) const VERB: Verb = Verb {
-    name: "gate",
-    short: None,
+    term: "gate",
     group: Group::Own,
     summary: "try rules on commands, also on those of the past",
     text: "\

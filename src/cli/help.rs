@@ -103,10 +103,9 @@ pub(super) fn all(verbs: &[&Verb]) -> String {
 
 /// A verb in the list of verbs: `kill N...`, `-l, --list [N]`.
 fn term(verb: &Verb) -> String {
-    let short = verb.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
     // The first form of the arguments is enough in a list.
     let arguments = verb.words().usage.split(" | ").next().unwrap_or_default();
-    format!("{short}{} {arguments}", verb.name).trim_end().to_owned()
+    format!("{} {arguments}", verb.term).trim_end().to_owned()
 }
 
 /// Writes a term and its explanation, which begins in a column of its own.
@@ -179,9 +178,9 @@ pub(super) fn codes(verb: &Verb) -> Vec<(u8, &'static str)> {
 /// The verb of this name, with or without its dashes.
 pub(super) fn verb(verbs: &[&'static Verb], word: &str) -> Result<&'static Verb, Notice> {
     let bare = word.trim_start_matches('-');
-    let exact = verbs.iter().copied().find(|verb| verb.name == word);
+    let exact = verbs.iter().copied().find(|verb| verb.names().any(|name| name == word));
     let found = exact.or_else(|| verbs.iter().copied().find(|verb| verb.bare() == bare));
-    found.ok_or_else(|| no_help(word, &verbs.iter().map(|verb| verb.name).collect::<Vec<_>>()))
+    found.ok_or_else(|| no_help(word, &verbs.iter().map(|verb| verb.name()).collect::<Vec<_>>()))
 }
 
 /// The help for a verb, or a page of the manual.
@@ -189,7 +188,7 @@ pub(super) fn topic(verbs: &[&'static Verb], word: &str) -> Result<String, Notic
     if let Some(page) = PAGES.iter().find(|page| page.name == word) {
         return Ok(page.text.to_owned());
     }
-    let names = || verbs.iter().map(|verb| verb.name).chain(PAGES.iter().map(|page| page.name));
+    let names = || verbs.iter().map(|verb| verb.name()).chain(PAGES.iter().map(|page| page.name));
     verb(verbs, word).map(verb_help).map_err(|_| no_help(word, &names().collect::<Vec<_>>()))
 }
 

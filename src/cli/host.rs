@@ -17,8 +17,7 @@ use crate::sys::terminal;
 use crate::text::escape::escape_line;
 
 pub(super) const PROGRAM: Verb = Verb {
-    name: "rexec-host",
-    short: None,
+    term: "rexec-host",
     group: Group::Program,
     summary: "runs AI coding agents' commands on one console, under your eye",
     text: "\

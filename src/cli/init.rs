@@ -28,8 +28,7 @@ pub(super) use store::InitStore;
 use store::Links;
 
 pub(super) const INIT: Verb = Verb {
-    name: "init",
-    short: None,
+    term: "init",
     group: Group::Agents,
     summary: "let agents use rexec's shell whenever they start",
     text: "\

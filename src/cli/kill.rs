@@ -15,8 +15,7 @@ use crate::sys::signal;
 use crate::text::banner::duration;
 
 pub(super) const VERB: Verb = Verb {
-    name: "kill",
-    short: None,
+    term: "kill",
     group: Group::Live,
     summary: "end commands, or what they left running",
     text: "\

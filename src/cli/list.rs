@@ -14,8 +14,7 @@ use crate::recorder::{self, first_line, journals};
 use crate::text::escape::escape_line;
 
 pub(super) const VERB: Verb = Verb {
-    name: "--list",
-    short: Some('l'),
+    term: "-l, --list",
     group: Group::Flag,
     summary: "list the N newest journals (default 10)",
     text: "\

@@ -22,8 +22,7 @@ use crate::text::escape::escape_line;
 use crate::text::name::name_of;
 
 pub(super) const VERB: Verb = Verb {
-    name: "log",
-    short: None,
+    term: "log",
     group: Group::Past,
     summary: "list the commands that ran, the newest at the end",
     text: "\

@@ -51,8 +51,7 @@ pub(super) fn overview(verbs: &[&Verb]) -> String {
         }
         let _ = writeln!(page, ".SS \"{}\"", escaped(heading));
         for verb in verbs.iter().filter(|verb| verb.group == group) {
-            let short = verb.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
-            item(&mut page, format!("{short}{} {}", verb.name, verb.words().usage).trim_end(), verb.summary);
+            item(&mut page, format!("{} {}", verb.term, verb.words().usage).trim_end(), verb.summary);
         }
     }
     page.push_str(".SH ENVIRONMENT\n");

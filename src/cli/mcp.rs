@@ -15,8 +15,7 @@ use crate::front::mcp::{McpIdentity, McpServer};
 use crate::limits;
 
 pub(super) const VERB: Verb = Verb {
-    name: "mcp",
-    short: None,
+    term: "mcp",
     group: Group::Agents,
     summary: "give an agent tools that run commands in the host (MCP)",
     text: include_str!("help/mcp.txt"),
@@ -35,8 +34,7 @@ pub(super) const VERB: Verb = Verb {
 
 /// The flag by which other programs of this name start it.
 pub(super) const FLAG: Verb = Verb {
-    name: "--mcp-stdio",
-    short: Some('m'),
+    term: "-m, --mcp-stdio",
     group: Group::Flag,
     summary: "the same as rexec mcp",
     text: "\

@@ -24,8 +24,7 @@ use crate::limits;
 use sender::{OtlpTarget, Sender};
 
 pub(super) const VERB: Verb = Verb {
-    name: "otlp",
-    short: None,
+    term: "otlp",
     group: Group::Past,
     summary: "export commands as spans of OpenTelemetry",
     text: "\

@@ -22,8 +22,7 @@ use crate::text::escape::{escape_line, escape_text};
 use crate::text::safe::SafeFilter;
 
 pub(super) const VERB: Verb = Verb {
-    name: "out",
-    short: None,
+    term: "out",
     group: Group::Past,
     summary: "print what a command wrote, whole or in part",
     text: "\

@@ -15,8 +15,7 @@ use crate::front::answer::{Answer, RunState};
 use crate::sys::tree::{self, Process};
 
 pub(super) const PAUSE: Verb = Verb {
-    name: "pause",
-    short: None,
+    term: "pause",
     group: Group::Live,
     summary: "stop all processes of commands for a while (SIGSTOP)",
     text: "\
@@ -41,8 +40,7 @@ Processes of other users, such as those below sudo, cannot be paused.
 };
 
 pub(super) const RESUME: Verb = Verb {
-    name: "resume",
-    short: None,
+    term: "resume",
     group: Group::Live,
     summary: "let paused commands go on (SIGCONT)",
     text: "\

@@ -29,8 +29,7 @@ use crate::text::rows::{RowStyle, Rows};
 use whole_lines::WholeLines;
 
 pub(super) const VERB: Verb = Verb {
-    name: "--print",
-    short: Some('p'),
+    term: "-p, --print",
     group: Group::Flag,
     summary: "print a journal as the console showed it",
     text: "\

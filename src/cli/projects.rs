@@ -19,8 +19,7 @@ use crate::text::count::counted;
 use crate::text::escape::escape_line;
 
 pub(super) const VERB: Verb = Verb {
-    name: "projects",
-    short: None,
+    term: "projects",
     group: Group::Live,
     summary: "show projects; pause, resume or end all commands of one",
     text: "\

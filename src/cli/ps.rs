@@ -16,8 +16,7 @@ use look::Look;
 use measured::Measured;
 
 pub(super) const VERB: Verb = Verb {
-    name: "ps",
-    short: None,
+    term: "ps",
     group: Group::Live,
     summary: "show the commands that run, wait, or left processes behind",
     text: "\

@@ -26,8 +26,7 @@ use script::{Scene, Show};
 const DRAWN_BYTES_MAX: u64 = 4 << 20;
 
 pub(super) const VERB: Verb = Verb {
-    name: "replay",
-    short: None,
+    term: "replay",
     group: Group::Past,
     summary: "play what a command wrote, with its pauses",
     text: "\

@@ -33,8 +33,7 @@ use crate::text::redact::is_masked;
 use crate::text::unwrap::shell_word;
 
 pub(super) const VERB: Verb = Verb {
-    name: "rerun",
-    short: None,
+    term: "rerun",
     group: Group::Past,
     summary: "run a command of the past again",
     text: "\

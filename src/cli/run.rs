@@ -35,8 +35,7 @@ use recipes::Recipe;
 const HOST_WORDS: [&str; 2] = ["auto", "never"];
 
 pub(super) const VERB: Verb = Verb {
-    name: "run",
-    short: None,
+    term: "run",
     group: Group::Agents,
     summary: "start an agent so that you see its commands",
     text: "\

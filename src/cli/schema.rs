@@ -10,8 +10,7 @@ use serde::Serialize;
 use super::verb::{Group, Values, Verb, one_word};
 
 pub(super) const VERB: Verb = Verb {
-    name: "schema",
-    short: None,
+    term: "schema",
     group: Group::Past,
     summary: "print the fields of records and of --json as JSON Schema",
     text: "\

@@ -15,8 +15,7 @@ use crate::sys::signal;
 use crate::text::reason::reason;
 
 pub(super) const VERB: Verb = Verb {
-    name: "send",
-    short: None,
+    term: "send",
     group: Group::Live,
     summary: "type a text or a key for a command",
     text: "\

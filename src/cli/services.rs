@@ -17,8 +17,7 @@ use crate::limits;
 use crate::text::banner::{duration, signal_name};
 
 pub(super) const VERB: Verb = Verb {
-    name: "services",
-    short: None,
+    term: "services",
     group: Group::Live,
     summary: "show the commands in the background and how services ended",
     text: "\

@@ -18,8 +18,7 @@ use crate::text::count;
 use crate::text::escape::escape_line;
 
 pub(super) const VERB: Verb = Verb {
-    name: "sessions",
-    short: None,
+    term: "sessions",
     group: Group::Past,
     summary: "list the host's sessions, the newest at the end",
     text: "\

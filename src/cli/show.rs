@@ -20,8 +20,7 @@ use crate::text::escape::{escape_line, escape_text};
 use crate::text::name::name_of;
 
 pub(super) const VERB: Verb = Verb {
-    name: "show",
-    short: None,
+    term: "show",
     group: Group::Past,
     summary: "show one command: its block, and all that the journal knows",
     text: "\

@@ -6,8 +6,7 @@ use super::host;
 use super::verb::{Call, Group, Values, Verb, Words};
 
 pub(super) const VERB: Verb = Verb {
-    name: "--start-host",
-    short: Some('s'),
+    term: "-s, --start-host",
     group: Group::Flag,
     summary: "start the host in this terminal; the same as rexec-host",
     text: "\

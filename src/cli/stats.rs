@@ -23,8 +23,7 @@ use crate::text::count;
 use crate::text::name::name_of;
 
 pub(super) const VERB: Verb = Verb {
-    name: "stats",
-    short: None,
+    term: "stats",
     group: Group::Past,
     summary: "count what each agent ran: commands, failures, time, output",
     text: "\

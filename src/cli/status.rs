@@ -13,8 +13,7 @@ use crate::text::ends::escape_ends;
 use crate::text::escape::escape_line;
 
 pub(super) const VERB: Verb = Verb {
-    name: "status",
-    short: None,
+    term: "status",
     group: Group::Own,
     summary: "show what the host does, for you or for a status line",
     text: "\

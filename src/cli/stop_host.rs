@@ -12,8 +12,7 @@ use crate::front::answer::Answer;
 use crate::sys::background;
 
 pub(super) const VERB: Verb = Verb {
-    name: "--stop-host",
-    short: None,
+    term: "--stop-host",
     group: Group::Flag,
     summary: "end the host, also one in the background",
     text: "\

@@ -24,8 +24,7 @@ use crate::sys::{poll, uninterrupted};
 use crate::text::encode::from_base64;
 
 pub(super) const VERB: Verb = Verb {
-    name: "tail",
-    short: None,
+    term: "tail",
     group: Group::Live,
     summary: "show the console here, too, or the end of a command's output",
     text: "\
@@ -76,8 +75,7 @@ struct TailCall {
 
 /// The flag for the console elsewhere.
 pub(super) const ATTACH: Verb = Verb {
-    name: "--attach",
-    short: None,
+    term: "--attach",
     group: Group::Flag,
     summary: "the same as rexec tail",
     text: "\

@@ -57,10 +57,8 @@ pub(super) enum Values {
 
 /// A verb.
 pub(super) struct Verb {
-    /// As it is written on the command line.
-    pub(super) name: &'static str,
-    /// The short form of a flag.
-    pub(super) short: Option<char>,
+    /// Its names: `kill`, or `-l, --list`.
+    pub(super) term: &'static str,
     pub(super) group: Group,
     /// A phrase that begins with a verb in the imperative.
     pub(super) summary: &'static str,
@@ -91,14 +89,24 @@ impl Verb {
         self.call.run(self, parser)
     }
 
+    /// Its names as they are written on the command line.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.term.split(", ")
+    }
+
+    /// The long name.
+    pub(super) fn name(&self) -> &'static str {
+        self.term.rsplit(", ").next().unwrap_or_default()
+    }
+
     /// The name without dashes, as in `rexec help list`.
     pub(super) fn bare(&self) -> &'static str {
-        self.name.trim_start_matches('-')
+        self.name().trim_start_matches('-')
     }
 
     /// How it is called: `rexec kill`, or `rexec-host`.
     pub(super) fn program(&self) -> String {
-        if self.group == Group::Program { self.name.to_owned() } else { format!("rexec {}", self.name) }
+        if self.group == Group::Program { self.name().to_owned() } else { format!("rexec {}", self.name()) }
     }
 
     /// How the usage line writes it: `rexec kill [options] N...`.
@@ -120,17 +128,17 @@ impl Verb {
     pub(super) fn too_much(&self, word: &str) -> Notice {
         let word = quoted(word);
         let hint = format!("usage: {}", self.usage());
-        Notice::usage(format_args!("{}: {word} is too much", self.name), hint)
+        Notice::usage(format_args!("{}: {word} is too much", self.name()), hint)
     }
 
     /// The notice on a call that misses its argument.
     pub(super) fn missing(&self, what: &str) -> Notice {
-        Notice::usage(format_args!("{} needs {what}", self.name), format_args!("usage: {}", self.usage()))
+        Notice::usage(format_args!("{} needs {what}", self.name()), format_args!("usage: {}", self.usage()))
     }
 
     /// The notice on a value that an option or argument does not take. `what` names it, `wanted` says what is right.
     pub(super) fn not_valid(&self, what: &str, given: &str, wanted: &str) -> Notice {
-        let problem = format_args!("{} {what}: {} is not valid", self.name, quoted(given));
+        let problem = format_args!("{} {what}: {} is not valid", self.name(), quoted(given));
         Notice::usage(problem, wanted)
     }
 

@@ -64,17 +64,11 @@ pub(super) const VERBS: &[&Verb] = &[
 
 /// The verb of this name, written as on the command line.
 pub(super) fn named(name: &str) -> Option<&'static Verb> {
-    VERBS.iter().copied().find(|verb| verb.name == name)
-}
-
-/// The flag of this letter.
-pub(super) fn flag(letter: char) -> Option<&'static Verb> {
-    VERBS.iter().copied().find(|verb| verb.short == Some(letter))
+    VERBS.iter().copied().find(|verb| verb.names().any(|own| own == name))
 }
 
 const HELP: Verb = Verb {
-    name: "help",
-    short: None,
+    term: "help",
     group: Group::Own,
     summary: "print the help for a command or a topic",
     text: "\
@@ -93,8 +87,7 @@ rexec --help lists. Without it, this lists commands and topics.
 };
 
 const MAN: Verb = Verb {
-    name: "man",
-    short: None,
+    term: "man",
     group: Group::Own,
     summary: "print a manual page as roff",
     text: "\
@@ -117,8 +110,7 @@ rexec-kill(1). man -l - shows it. To install all pages:
 };
 
 const COMPLETIONS: Verb = Verb {
-    name: "completions",
-    short: None,
+    term: "completions",
     group: Group::Own,
     summary: "print a script that completes rexec's commands in your shell",
     text: "\
@@ -147,7 +139,8 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
             return super::say(concat!("rexec ", env!("CARGO_PKG_VERSION"), "\n"));
         }
         Some(Arg::Short(letter)) => {
-            flag(letter).ok_or_else(|| wrong(&lexopt::Error::UnexpectedOption(format!("-{letter}"))))?
+            let name = format!("-{letter}");
+            named(&name).ok_or_else(|| wrong(&lexopt::Error::UnexpectedOption(name)))?
         }
         // The option that names the verb may stand behind others of its options, so the line is read from its beginning.
         Some(Arg::Long(name)) if super::exec::whoami::takes(name) => {
@@ -177,6 +170,6 @@ fn asks_for_help(parser: &mut lexopt::Parser) -> bool {
 }
 
 fn wrong(error: &lexopt::Error) -> Notice {
-    let names: Vec<&str> = VERBS.iter().map(|verb| verb.name).chain(["--help", "--version"]).collect();
+    let names: Vec<&str> = VERBS.iter().map(|verb| verb.name()).chain(["--help", "--version"]).collect();
     super::wrong_call(error, "rexec", &names)
 }

@@ -16,8 +16,7 @@ use super::{chosen, out, told};
 use crate::front::rpc::params::RunParams;
 
 pub(super) const VERB: Verb = Verb {
-    name: "wait",
-    short: None,
+    term: "wait",
     group: Group::Live,
     summary: "wait for commands: their end, a port, or a text",
     text: "\

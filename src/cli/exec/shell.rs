@@ -18,8 +18,7 @@ use crate::cli::verb::{Call, Group, Opt, Values, Verb, Words};
 use crate::sys::{process, project};
 
 pub(in crate::cli) const VERB: Verb = Verb {
-    name: "shell",
-    short: None,
+    term: "shell",
     group: Group::Live,
     summary: "start your own shell in the host",
     text: "\

@@ -13,8 +13,7 @@ use crate::sys::background;
 use crate::text::reason::reason;
 
 pub(in crate::cli) const VERB: Verb = Verb {
-    name: "--whoami",
-    short: None,
+    term: "--whoami",
     group: Group::Flag,
     summary: "run a program for the caller NAME, in the host's environment",
     text: "\

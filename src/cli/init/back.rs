@@ -18,8 +18,7 @@ use crate::front::init_record::{ChangedFile, InitRecord};
 use crate::text::settings::{self, SettingsError, SettingsFormat, block};
 
 pub(in crate::cli) const UNINIT: Verb = Verb {
-    name: "uninit",
-    short: None,
+    term: "uninit",
     group: Group::Agents,
     summary: "take back what rexec init has changed",
     text: "\

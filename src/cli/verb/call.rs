@@ -403,8 +403,7 @@ mod tests {
         run: |_| Ok(0),
     };
     const VERB: Verb = Verb {
-        name: "test",
-        short: None,
+        term: "test",
         group: Group::Own,
         summary: "",
         text: "",
@@ -461,9 +460,9 @@ mod tests {
             let mut known = vec!["-h", "--help"];
             for option in verb.call.options() {
                 let names: Vec<_> = option.names().collect();
-                assert_eq!(names.iter().filter(|name| name.starts_with("--")).count(), 1, "{}: {option:?}", verb.name);
+                assert_eq!(names.iter().filter(|name| name.starts_with("--")).count(), 1, "{}: {option:?}", verb.name());
                 for name in names {
-                    assert!(!known.contains(&name), "{} has {name} twice", verb.name);
+                    assert!(!known.contains(&name), "{} has {name} twice", verb.name());
                     known.push(name);
                 }
             }
