@@ -1,5 +1,6 @@
 //! Reporters that lie, flood or stall, and a FIFO that is full: nothing else suffers from them.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -286,9 +287,9 @@ fn a_flood_of_beginnings_is_bounded_and_named_once() {
     }
     let host = Host::start();
     let mut number = 0_u128;
-    // A busy machine may take longer than a second for so many, so there are new ones each time. The host finds all of
-    // them together.
-    let is_named = || {
+    // The host finds all of them together. A busy one may take longer than a second for so many, so there are new ones
+    // each time.
+    let mut is_named = || {
         let liars: Vec<Liar> = (0..90).map(|_| Liar::start(&host)).collect();
         host.signal(Signal::SIGSTOP);
         for liar in liars.iter().cycle().take(240) {
@@ -301,7 +302,16 @@ fn a_flood_of_beginnings_is_bounded_and_named_once() {
         let named = "more than 200 sandboxed commands begin in a second: others run unseen";
         waiting::until_true(std::time::Duration::from_secs(2), || host.console_text().contains(named))
     };
-    assert!(waiting::until_true(PATIENCE, is_named), "{}", host.console_text());
+    if !(0..8).any(|_| is_named()) {
+        let journal = host.journal();
+        let mut begun = BTreeMap::new();
+        for start in journal.of_type("start") {
+            *begun.entry(&start["time"].as_str().expect("a time")[..19]).or_insert(0) += 1;
+        }
+        // Of a host that never began more in a second, nothing is left out.
+        assert!((1..=200).contains(&begun.values().copied().max().unwrap_or(0)), "{begun:?}\n{}", host.console_text());
+        return;
+    }
     // In a later second there is room for others again.
     let is_seen = || {
         assert_eq!(caged(&host, "echo honest").run(Target::Real).out(), "honest\n");
