@@ -120,7 +120,7 @@ fi
 heading "A host, and three agents at once"
 mkdir -m 700 -- "$work/run" "$work/project"
 export REXEC_SOCKET=$work/run/host.sock REXEC_HOME=$work/journal
-"$prefix/bin/rexec-host" </dev/null >"$work/console" 2>"$work/host.err" &
+"$prefix/bin/rexec-host" --no-config </dev/null >"$work/console" 2>"$work/host.err" &
 host_pid=$!
 if ! eventually holds "$work/console" 'rexec journal:'; then
     as_seen "$work/host.err" >&2

@@ -76,7 +76,7 @@ try() { # SHIM HOST
     shell=$home/bash
     ln -s -- "${bin[$1]}/rexec-sh" "$shell"
     export REXEC_SOCKET=$home/host.sock REXEC_HOME=$home/journal VALUE=kept
-    "${bin[$2]}/rexec-host" >"$home/console" 2>&1 </dev/null &
+    XDG_CONFIG_HOME=$home "${bin[$2]}/rexec-host" >"$home/console" 2>&1 </dev/null &
     host=$!
     for _ in {1..200}; do [[ -S $REXEC_SOCKET ]] && break; sleep 0.05; done
     for command in "${commands[@]}"; do

@@ -99,7 +99,7 @@ exec env -i PATH="$prefix/bin:$PATH" HOME="$work" TERM=xterm-256color LANG=C.UTF
 STAGE
 
 export REXEC_SOCKET=$work/outer/host.sock REXEC_HOME=$work/outer/journal
-"$prefix/bin/rexec-host" </dev/null >"$work/console" 2>&1 &
+"$prefix/bin/rexec-host" --no-config </dev/null >"$work/console" 2>&1 &
 outer=$!
 for _ in {1..100}; do [[ -S $REXEC_SOCKET ]] && break; sleep 0.05; done
 SHELL=/bin/sh timeout 60 script -qec "stty cols 96 rows 24; '$prefix/bin/rexec' exec -- bash '$work/stage'" /dev/null >/dev/null

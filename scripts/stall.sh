@@ -39,7 +39,7 @@ trap '"${terminal[@]}" kill-server 2>/dev/null || true; rm -rf -- "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-"${terminal[@]}" new-session -d -x 120 -y 40 -s host "$bin/rexec-host"
+"${terminal[@]}" new-session -d -x 120 -y 40 -s host env XDG_CONFIG_HOME="$work" "$bin/rexec-host"
 for _ in {1..100}; do
     "$bin/rexec" --check-host >/dev/null 2>&1 && break
     sleep 0.1

@@ -12,6 +12,8 @@ pub mod check;
 mod chosen;
 mod columns;
 mod completions;
+mod config;
+mod config_file;
 mod diff;
 mod doctor;
 mod enclosing;

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub use answer::{Answer, Glob};
-pub use config::{Loaded, load};
+pub use config::{GATE_KEYS, Loaded, load};
 pub use document::{Document, Pair, RulesError, Table, TextPlace, Value};
 pub use places::Facts;
 pub use rule::{Action, Away, Rule, RuleSource};

@@ -76,7 +76,7 @@ start_host() { # FOLDER NAME
     socket=$1/$2-run/host.sock
     mkdir -m 700 -- "$1/$2-run"
     env -u REXEC_INSIDE REXEC_SOCKET="$socket" REXEC_HOME="$1/$2-journal" \
-        "$prefix/bin/rexec-host" </dev/null >"$1/$2.console" 2>"$1/$2.host" &
+        "$prefix/bin/rexec-host" --no-config </dev/null >"$1/$2.console" 2>"$1/$2.host" &
     host=$!
     wait_for "$1/$2.console" '^rexec journal:' "the host"
 }

@@ -5,8 +5,7 @@ mod past;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -15,12 +14,11 @@ use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::columns::{self, Column};
+use super::config_file::ConfigFile;
 use super::explain::{self, VIA_COLUMNS, WORD_COLUMNS, lossy, state};
 use super::look::Look;
 use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
-use super::{quoted, told};
-use crate::gate::{Action, Facts, Gate, RulesError, Verdict, load, packs};
-use crate::limits;
+use crate::gate::{Action, Facts, Gate, Verdict, packs};
 use crate::script::{Leaf, Via};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -268,30 +266,11 @@ impl<'g> Judged<'g> {
 
 /// The rules of a file, or those of the person where they have some.
 fn rules(file: Option<&Path>) -> Result<Gate, Notice> {
-    let Some(path) = file.map(Path::to_owned).or_else(own_file) else { return Ok(Gate::default()) };
-    let mut bytes = Vec::new();
-    let most = limits::RULES_FILE_BYTES_MAX as u64 + 1;
-    let read = fs::File::open(&path).and_then(|opened| opened.take(most).read_to_end(&mut bytes));
-    match read {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && file.is_none() => return Ok(Gate::default()),
-        Err(error) => {
-            let problem = format_args!("cannot read {}: {}", quoted(&path), reason(&error));
-            return Err(Notice::failed(problem, "name a file of rules with --rules"));
-        }
-        Ok(_) => {}
-    }
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let shown = |error: &RulesError| escape_line(&format!("{}:{error}", path.display()), WORD_COLUMNS);
-    let loaded = load(&bytes, &name).map_err(|error| Notice::failed(shown(&error), &error.hint))?;
-    loaded.warnings.iter().for_each(|warning| told::put(Notice::failed(shown(warning), &warning.hint)));
-    Ok(loaded.gate)
-}
-
-/// Where a person's rules stand. `None` if there is no home.
-fn own_file() -> Option<PathBuf> {
-    let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
-    Some(folder.join("rexec/config.toml"))
+    let file = match file {
+        Some(path) => Some(ConfigFile::named(path)?),
+        None => ConfigFile::own()?,
+    };
+    Ok(file.map_or_else(Gate::default, |file| file.loaded.gate))
 }
 
 fn form(action: Action, why: &str, leaves: &[Leaf], verdicts: &[Verdict<'_>]) -> GateForm {

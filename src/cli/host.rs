@@ -8,8 +8,10 @@ use rexec_sh::protocol::choice::{self, Sanitize, Tty};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
+use super::config_file::ConfigFile;
 use super::help;
 use super::verb::{Call, Given, Group, Opt, Values, Verb, Words};
+use crate::gate::Pair;
 use crate::host::{Color, Host, HostOptions, PromptChoice};
 use crate::limits;
 use crate::sink::console::View;
@@ -31,39 +33,45 @@ ends the host, ? lists the other keys.
     call: &CALL,
 };
 
+type Row = Opt<HostCall>;
+
 const CALL: Call<HostCall> = Call {
     options: &[
-        Opt::value(
+        Row::value(
             "--pty-size COLSxROWS",
             |q, v| q.options.pty_size = size(v),
             "size of the commands' terminals\n\
              (default 160x48, larger if this terminal is)",
-        ),
-        Opt::value(
+        )
+        .in_file(""),
+        Row::value(
             "--tty WHEN",
             |q, v| q.options.tty = word(v, Tty::named, Tty::WORDS),
             "where a command's output goes: auto, to a terminal\n\
              where its caller's does, else to a pipe (default);\n\
              always, to a terminal, for colours and progress\n\
              bars here; never, and no command can ask you",
-        ),
-        Opt::flag("--no-pty", |q| q.options.tty = Tty::Never, "the same as --tty never"),
-        Opt::flag(
+        )
+        .in_file("auto"),
+        Row::flag("--no-pty", |q| q.options.tty = Tty::Never, "the same as --tty never"),
+        Row::flag(
             "--live",
             |q| q.options.live = true,
             "show lines when a program prints them: set\n\
              PYTHONUNBUFFERED=1 and\n\
              GFORTRAN_UNBUFFERED_PRECONNECTED=y, unless they are\n\
              set, for commands that write to a pipe",
-        ),
-        Opt::flag(
+        )
+        .in_file("false"),
+        Row::flag(
             "--markers",
             |q| q.options.markers = true,
             "set REXEC_SEQ and REXEC_AGENT in the commands of\n\
              rexec-sh, too; they differ from run to run, which\n\
              the environment of an agent's own shell does not",
-        ),
-        Opt::value(
+        )
+        .in_file("false"),
+        Row::value(
             "--sanitize HOW",
             |q, v| q.options.sanitize = word(v, Sanitize::named, Sanitize::WORDS),
             "what agents get of output on a terminal: collapse\n\
@@ -71,8 +79,9 @@ const CALL: Call<HostCall> = Call {
              sequences, tidy deletes escape sequences and the\n\
              earlier states of rewritten lines, raw deletes\n\
              nothing. On pipes it is tidy, unless you say raw",
-        ),
-        Opt::value(
+        )
+        .in_file("collapse"),
+        Row::value(
             "--console HOW",
             |q, v| q.options.view = word(v, view, "safe, raw"),
             "what reaches this terminal: safe passes text,\n\
@@ -80,118 +89,136 @@ const CALL: Call<HostCall> = Call {
              (default). raw passes everything and resets modes\n\
              after each command; output can then imitate and\n\
              overwrite the console's own lines",
-        ),
-        Opt::value(
+        )
+        .in_file("safe"),
+        Row::value(
             "--color WHEN",
             |q, v| q.options.color = word(v, color, "auto, always, never"),
             "auto: colours on this terminal unless NO_COLOR is set\n\
              or TERM is dumb (default); always; never, those of\n\
              commands neither",
-        ),
-        Opt::flag(
+        )
+        .in_file("auto"),
+        Row::flag(
             "--no-highlight",
             |q| q.options.highlights = false,
             "do not mark errors, diffs and the like in output\n\
              that has no colours of its own",
-        ),
-        Opt::flag(
+        )
+        .in_file("false"),
+        Row::flag(
             "--no-status",
             |q| q.options.has_status = false,
             "no status line in the terminal's last row, no title",
-        ),
-        Opt::value(
+        )
+        .in_file("false"),
+        Row::value(
             "--notify COMMAND",
             |q, v| q.options.notify = Some(v.text()),
             "run sh -c COMMAND when a command waits for you; what\n\
              it is about is in REXEC_RUN, REXEC_AGENT,\n\
              REXEC_COMMAND and REXEC_MESSAGE",
-        ),
-        Opt::flag(
+        )
+        .in_file(""),
+        Row::flag(
             "--trace",
             |q| q.options.traces = true,
             "give each command a TRACEPARENT, which continues its\n\
              caller's; rexec otlp exports the spans",
-        ),
-        Opt::flag("--redact-agents", |q| q.options.redact_agents = true, "mask secrets in what agents get, too"),
-        Opt::value(
+        )
+        .in_file("false"),
+        Row::flag("--redact-agents", |q| q.options.redact_agents = true, "mask secrets in what agents get, too")
+            .in_file("false"),
+        Row::value(
             "--prompts HOW",
             |q, v| q.options.prompts = word(v, PromptChoice::named, PromptChoice::WORDS),
             "whether commands can ask you: auto, while this is a\n\
              terminal and a key was pressed in the last 5 minutes\n\
              (default); ask, always; fail, never: then they have\n\
              no terminal",
-        ),
-        Opt::value(
+        )
+        .in_file("auto"),
+        Row::value(
             "--prompt-wait SECONDS",
             |q, v| q.options.prompt_wait = seconds(v, limits::PROMPT_WAIT_MAX, "as in 60 or 300"),
             "how long it waits, then it gets end of file\n\
              (default 60)",
-        ),
-        Opt::value(
+        )
+        .in_file("60"),
+        Row::value(
             "--grace SECONDS",
             |q, v| q.options.grace = seconds(v, limits::GRACE_MAX, "as in 2 or 0.5"),
             "from SIGTERM to SIGKILL when you end a command\n\
              (default 2)",
-        ),
-        Opt::value(
+        )
+        .in_file("2"),
+        Row::value(
             "--raw-cap MIB",
             |q, v| q.options.raw_cap = raw_cap(v),
             "how much of the beginning, and of the end, of a\n\
              long output the journal keeps as bytes (default 16;\n\
              0 keeps nothing)",
-        ),
-        Opt::value(
+        )
+        .in_file("16"),
+        Row::value(
             "--budget SIZE",
             |q, v| q.options.budget = budget(v),
             "give agents this much of each output, as in 256K:\n\
              its beginning and its end, and between them one\n\
              line with the command that prints the rest\n\
              (default off; REXEC_BUDGET for one caller)",
-        ),
-        Opt::flag(
+        )
+        .in_file("off"),
+        Row::flag(
             "--no-record",
             |q| q.options.records = false,
             "keep no recordings, which have a command's output\n\
              with its times, for rexec replay",
-        ),
-        Opt::flag(
+        )
+        .in_file("false"),
+        Row::flag(
             "--no-environments",
             |q| q.options.environments = false,
             "keep no variables of commands in the journal; rexec\n\
              rerun needs them (secrets are never kept)",
-        ),
-        Opt::flag(
+        )
+        .in_file("false"),
+        Row::flag(
             "--unseen-landlock",
             |q| q.options.unseen_landlock = true,
             "for a host with no_new_privs, which cannot see\n\
              Landlock sandboxes: run commands of callers that\n\
              differ from the host in nothing else",
         ),
-        Opt::flag(
+        Row::flag(
             "--allow-sandboxed",
             |q| q.options.allow_sandboxed = true,
             "run commands of sandboxed callers, outside of their\n\
              sandboxes; without it they stay inside, and are\n\
              only reported",
         ),
-        Opt::value(
+        Row::value(
             "--end-idle MINUTES",
             |q, v| q.options.end_idle = minutes(v),
             "end when nobody has needed the host for this long, and\n\
              at most twice as long: no command, no rexec tail, no\n\
              agent of rexec run (default 0: never; 30 for the one\n\
              that rexec run starts)",
-        ),
-        Opt::flag("--no-reports", |q| q.options.reports = false, "do not show what sandboxed callers run"),
-        Opt::flag(
+        )
+        .in_file("0"),
+        Row::flag("--no-reports", |q| q.options.reports = false, "do not show what sandboxed callers run")
+            .in_file("false"),
+        Row::flag(
             "--require-descriptor",
             |q| q.options.require_descriptor = true,
             "refuse requests that bring no file descriptor, as\n\
              those through a relay of bytes (rexec and rexec-sh\n\
              always send one)",
-        ),
-        Opt::flag("-V, --version", |q| q.says = Some(VERSION), "print the version"),
-        Opt::value("--otlp TARGET", otlp, ""),
+        )
+        .in_file("false"),
+        Row::flag("--no-config", |q| q.uses_file = false, "start as if there were no config.toml"),
+        Row::flag("-V, --version", |q| q.says = Some(VERSION), "print the version"),
+        Row::value("--otlp TARGET", otlp, ""),
     ],
     words: Words::many("", Values::Nothing, no_word),
     run,
@@ -204,16 +231,17 @@ pub fn main() -> ExitCode {
     super::finish(read_and_run(&mut lexopt::Parser::from_env()))
 }
 
-/// The options of the command line. Empty paths come from the environment.
+/// The options of the command line, and of the person's file. Empty paths come from the environment.
 struct HostCall {
     options: HostOptions,
+    uses_file: bool,
     /// The text to print instead of starting a host.
     says: Option<&'static str>,
 }
 
 impl Default for HostCall {
     fn default() -> Self {
-        Self { options: defaults(), says: None }
+        Self { options: defaults(), uses_file: true, says: None }
     }
 }
 
@@ -246,6 +274,7 @@ fn defaults() -> HostOptions {
         require_descriptor: false,
         end_idle: None,
         reports: true,
+        of_file: None,
     }
 }
 
@@ -254,13 +283,51 @@ pub(super) fn read_and_run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     if parser.try_raw_args().is_some_and(|words| words.peek().is_some_and(|word| word == "help")) {
         return help::say(&help::verb_help(&PROGRAM));
     }
-    help::run(&PROGRAM, parser)
+    // What is asked of the command line alone is answered whatever the file is like.
+    let Some(call) = CALL.read(&PROGRAM, &mut parser.clone())? else {
+        return help::say(&help::verb_help(&PROGRAM));
+    };
+    match (call.says, call.uses_file) {
+        (Some(text), _) => super::say(text),
+        (None, false) => run(call),
+        (None, true) => CALL.read_into(&PROGRAM, with_file()?, parser)?.map_or(Ok(exit_code::SUCCESS), run),
+    }
 }
 
-fn run(HostCall { options, says }: HostCall) -> Result<u8, Notice> {
-    if let Some(text) = says {
-        return super::say(text);
-    }
+/// The options of the person's file, which stand behind those of the command line.
+fn with_file() -> Result<HostCall, Notice> {
+    let mut call = HostCall::default();
+    let Some(file) = ConfigFile::own()? else { return Ok(call) };
+    set(&mut call, &file)?;
+    let given: Vec<String> = file.loaded.document.pairs(TABLE).iter().map(Pair::to_string).collect();
+    call.options.of_file =
+        (!given.is_empty()).then(|| format!("options of {}: {}", file.path.display(), given.join(", ")));
+    Ok(call)
+}
+
+/// Does to a call what a file says of the host.
+fn set(call: &mut HostCall, file: &ConfigFile) -> Result<(), Notice> {
+    file.loaded.document.pairs(TABLE).iter().try_for_each(|pair| {
+        let set = CALL.set(&PROGRAM, call, &pair.key, &pair.value);
+        set.map_err(|notice| file.wrong(pair.place, &notice.problem, &notice.hint))
+    })
+}
+
+/// The host's options, each with its default as a file writes it, after those of a file were tried.
+pub(super) fn keys(file: Option<&ConfigFile>) -> Result<Vec<(&'static str, &'static str)>, Notice> {
+    file.map_or(Ok(()), |file| set(&mut HostCall::default(), file))?;
+    Ok(CALL.keys().collect())
+}
+
+/// Returns true if a file has this option of the host.
+pub(super) fn says(file: Option<&ConfigFile>, key: &str) -> bool {
+    file.is_some_and(|file| file.loaded.document.pairs(TABLE).iter().any(|pair| pair.key == key))
+}
+
+/// The file's table of the host's options.
+pub(super) const TABLE: &str = "host";
+
+fn run(HostCall { options, .. }: HostCall) -> Result<u8, Notice> {
     std::panic::set_hook(Box::new({
         let before = std::panic::take_hook();
         move |info| {
@@ -370,11 +437,23 @@ fn raw_cap(given: &mut Given<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::Value;
 
     /// The options after this one and its value; `None` if the value is refused.
     fn chosen(option: &str, value: &str) -> Option<HostOptions> {
         let call = CALL.read(&PROGRAM, &mut lexopt::Parser::from_args([option, value]));
         call.ok().map(|call| call.expect("no help is asked for").options)
+    }
+
+    /// A file that says what is the default changes nothing.
+    #[test]
+    fn the_defaults_of_a_file_are_those_of_the_command_line() {
+        let mut call = HostCall::default();
+        for (key, default) in CALL.keys().filter(|(_, default)| !default.is_empty()) {
+            let value = if default == "false" { Value::Flag(false) } else { Value::Text(default.to_owned()) };
+            assert_eq!(CALL.set(&PROGRAM, &mut call, key, &value).map_err(|notice| notice.to_string()), Ok(()));
+        }
+        assert_eq!(format!("{:?}", call.options), format!("{:?}", defaults()));
     }
 
     #[test]

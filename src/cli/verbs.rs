@@ -48,6 +48,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::status::VERB,
     &super::explain::VERB,
     &super::gate::VERB,
+    &super::config::VERB,
     &HELP,
     &MAN,
     &COMPLETIONS,

@@ -1,4 +1,5 @@
-//! The file of rules: which tables and keys it has, and what they mean.
+//! A person's file: which tables and keys it has, and what they mean. What `[host]` means is known to rexec-host's own
+//! table of options.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,7 +18,17 @@ const ACTIONS: [(&str, Action); 3] = [("allow", Action::Allow), ("ask", Action::
 const MODES: [(&str, GateMode); 2] = [("watch", GateMode::Watch), ("enforce", GateMode::Enforce)];
 const AWAY: [(&str, Away); 2] = [("deny", Away::Deny), ("wait", Away::Wait)];
 
-const GATE_KEYS: [&str; 8] = ["mode", "opaque", "foreign", "perhaps", "away", "ask_wait", "wrappers", "packs"];
+/// The keys of `[gate]`, each with its default.
+pub const GATE_KEYS: [(&str, &str); 8] = [
+    ("mode", "watch"),
+    ("opaque", "allow"),
+    ("foreign", "allow"),
+    ("perhaps", "ask"),
+    ("away", "deny"),
+    ("ask_wait", "60s"),
+    ("wrappers", "[]"),
+    ("packs", "[]"),
+];
 const RULE_KEYS: [&str; 18] = [
     "name", "do", "run", "with", "without", "outside", "inside", "writes", "kills", "agent", "session", "cwd", "via",
     "why", "wait", "away", "yes", "no",
@@ -39,9 +50,11 @@ const EXAMPLE_HOME: &[u8] = b"/home/you";
 const EXAMPLE_PROJECT: &[u8] = b"/home/you/project";
 
 /// Rules, and what a person should be told of their file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Loaded {
     pub gate: Gate,
+    /// The file as it is written.
+    pub document: Document,
     pub warnings: Vec<RulesError>,
 }
 
@@ -54,6 +67,7 @@ pub fn load(bytes: &[u8], name: &str) -> Result<Loaded, RulesError> {
     for name in std::mem::take(&mut loaded.gate.packs) {
         loaded.gate.rules.extend(rules_of_pack(name)?);
     }
+    loaded.document = document;
     Ok(loaded)
 }
 
@@ -64,7 +78,7 @@ fn rules_of_pack(name: &'static str) -> Result<Vec<Rule>, RulesError> {
 
 /// Reads tables as they stand, without the packs that they name.
 fn read(document: &Document, source: &dyn Fn(&Table) -> RuleSource) -> Result<Loaded, RulesError> {
-    let mut loaded = Loaded { gate: Gate::default(), warnings: Vec::new() };
+    let mut loaded = Loaded::default();
     let gate = &mut loaded.gate;
     let mut examples = Vec::new();
     for table in &document.tables {
@@ -72,8 +86,9 @@ fn read(document: &Document, source: &dyn Fn(&Table) -> RuleSource) -> Result<Lo
         match (&name[..], table.is_list) {
             ([], _) => {
                 let problem = format!("`{}` stands above all tables", table.pairs[0].key);
-                return Err(RulesError::new(table.place, problem, "write it below [gate] or [[rule]]"));
+                return Err(RulesError::new(table.place, problem, "write it below [host], [gate] or [[rule]]"));
             }
+            (["host"], false) => {}
             (["gate"], false) => settings(table, gate)?,
             (["rule"], true) => {
                 let (rule, own) = rule(table, source(table))?;
@@ -85,14 +100,14 @@ fn read(document: &Document, source: &dyn Fn(&Table) -> RuleSource) -> Result<Lo
                 examples.push(own);
             }
             (["program", program], false) => gate.programs.push(program_options(program, table)?),
-            (["rule"] | ["gate"] | ["program", ..], _) => {
+            (["rule"] | ["gate"] | ["host", ..] | ["program", ..], _) => {
                 let problem = format!("`{}` is not a table of this kind", name.join("."));
-                return Err(RulesError::new(table.place, problem, "write [gate], [[rule]] or [program.NAME]"));
+                return Err(RulesError::new(table.place, problem, "write [host], [gate], [[rule]] or [program.NAME]"));
             }
             _ => {
                 let problem = format!("the table `{}` is not known", name.join("."));
                 // A slip of the pen would pass over what it is to guard.
-                if let Some(meant) = nearest(&name[0].to_lowercase(), &["gate", "rule", "program"]) {
+                if let Some(meant) = nearest(&name[0].to_lowercase(), &["host", "gate", "rule", "program"]) {
                     return Err(RulesError::new(table.place, problem, format!("did you mean {meant}?")));
                 }
                 loaded.warnings.push(RulesError::new(table.place, problem + ", and is passed over", ""));
@@ -156,7 +171,7 @@ fn settings(table: &Table, gate: &mut Gate) -> Result<(), RulesError> {
                 };
                 gate.packs = pair.list()?.iter().map(named).collect::<Result<_, _>>()?;
             }
-            _ => return Err(pair.unknown_key("gate", &GATE_KEYS)),
+            _ => return Err(pair.unknown_key("gate", &GATE_KEYS.map(|(key, _)| key))),
         }
     }
     Ok(())
@@ -350,5 +365,21 @@ impl Pair {
             }
             None => Ok(text.to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_the_defaults_changes_nothing() {
+        let line = |(key, default)| match default {
+            "[]" => format!("{key} = []\n"),
+            text => format!("{key} = \"{text}\"\n"),
+        };
+        let text = format!("[gate]\n{}", GATE_KEYS.map(line).concat());
+        let loaded = load(text.as_bytes(), "config.toml").unwrap();
+        assert_eq!(format!("{:?}", loaded.gate), format!("{:?}", Gate::default()));
     }
 }

@@ -3,13 +3,14 @@
 //! Invariant: a text that is accepted means the same to every reader of TOML. Everything else is refused, with the place
 //! and what to write instead.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use crate::limits;
+use crate::text::hidden::{is_bar, is_hidden};
 use crate::text::toml::{TomlCursor, TomlProblem, decoded};
 
 /// A text as its tables, in order. The pairs above the first header are in a table without a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
     pub tables: Vec<Table>,
 }
@@ -41,6 +42,43 @@ pub enum Value {
     List(Vec<String>),
 }
 
+/// As it is written in a file. A terminal may show it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => put_text(text, f),
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::List(texts) => {
+                f.write_char('[')?;
+                for (at, text) in texts.iter().enumerate() {
+                    f.write_str(if at == 0 { "" } else { ", " })?;
+                    put_text(text, f)?;
+                }
+                f.write_char(']')
+            }
+        }
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.key, self.value)
+    }
+}
+
+fn put_text(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => write!(f, "\\{c}")?,
+            c if c.is_control() || is_hidden(c) || is_bar(c) => write!(f, "\\U{:08X}", u32::from(c))?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_char('"')
+}
+
 /// A line and a column, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextPlace {
@@ -70,6 +108,13 @@ impl RulesError {
 }
 
 impl Document {
+    /// The pairs of a table, none if there is no such table.
+    #[must_use]
+    pub fn pairs(&self, table: &str) -> &[Pair] {
+        let found = self.tables.iter().find(|found| !found.is_list && found.name == [table]);
+        found.map_or(&[], |table| &table.pairs)
+    }
+
     /// Reads a text.
     pub fn read(bytes: &[u8]) -> Result<Self, RulesError> {
         let start = TextPlace { line: 1, column: 1 };

@@ -113,7 +113,7 @@ impl Host {
         ];
         let warning = (process::uid() == 0)
             .then(|| "this host is root's: whoever reaches its socket as root runs commands as root".to_owned());
-        let said = said.iter().map(|text| escape_line(text, PATH_COLUMNS));
+        let said = said.iter().chain(&self.options.of_file).map(|text| escape_line(text, PATH_COLUMNS));
         lines.extend(said.chain(warning).chain(self.sandbox_check.warning()).map(|text| format!("rexec: {text}")));
         lines.into_iter().for_each(|line| self.screen.say(line));
         self.screen.end_paragraph();

@@ -67,6 +67,8 @@ pub struct HostOptions {
     pub unseen_landlock: bool,
     /// Let shims in sandboxes report the commands that they run.
     pub reports: bool,
+    /// A sentence on the options that a file has set.
+    pub of_file: Option<String>,
     /// The time without any need for the host after which it ends; `None`: it goes on.
     pub end_idle: Option<Duration>,
     /// Requests must come with a descriptor. No relay of bytes can pass one on.

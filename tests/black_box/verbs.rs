@@ -1,5 +1,6 @@
 //! The verbs of `rexec`: what the table says of each is true, and every form that is made of the table works.
 
+mod config;
 mod diff;
 mod explain;
 mod follow;

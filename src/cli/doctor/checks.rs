@@ -10,10 +10,11 @@ use rexec_sh::protocol::place::{self, PlaceError};
 use super::{CheckResult, FindingState};
 use super::{live, permanent, silent};
 use crate::cli::ask::AskError;
+use crate::cli::config_file::ConfigFile;
 use crate::cli::run::probe::InstalledAgent;
 use crate::cli::run::{links, probe};
 use crate::cli::status::RESTART;
-use crate::cli::{check, installed, socket_path, status};
+use crate::cli::{check, host as host_options, installed, socket_path, status};
 use crate::front::answer::HostStatus;
 use crate::sys::process;
 use crate::text::banner::duration;
@@ -30,6 +31,7 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
     let (finding, host) = host(&socket);
     let has_host = host.is_some();
     findings.push(finding);
+    findings.extend(config());
     findings.extend(environment());
     let Some(shim) = installed::shim() else { return Ok(findings) };
     let folder = links::folder(&socket);
@@ -65,6 +67,14 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
         ));
     }
     Ok(findings)
+}
+
+/// The person's file, if there is one.
+fn config() -> Option<CheckResult> {
+    match ConfigFile::own().and_then(|file| host_options::keys(file.as_ref()).map(|_| file)) {
+        Ok(file) => file.map(|file| CheckResult::ok("config", file.path.display().to_string())),
+        Err(wrong) => Some(CheckResult::new(FindingState::Broken, "config", wrong.problem, wrong.hint)),
+    }
 }
 
 fn programs() -> Vec<CheckResult> {

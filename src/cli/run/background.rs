@@ -13,7 +13,8 @@ use rexec_sh::protocol::mark::is_mark;
 use rexec_sh::protocol::notice::{Notice, problem_in};
 use rexec_sh::protocol::process::Pid;
 
-use crate::cli::{check, installed};
+use crate::cli::config_file::ConfigFile;
+use crate::cli::{check, host, installed};
 use crate::limits;
 use crate::sys::background;
 use crate::text::escape::escape_line;
@@ -52,7 +53,10 @@ pub(super) fn start(socket: &Path) -> Result<Option<Pid>, Notice> {
     let env: Vec<CString> = env.filter_map(|(name, value)| entry(&name, &value)).collect();
     let path = CString::new(program.as_os_str().as_bytes()).expect("a path that was found has no NUL");
     let minutes = CString::new(limits::END_IDLE_MINUTES.to_string()).expect("a number has no NUL");
-    let line = [path.clone(), c"--end-idle".to_owned(), minutes];
+    let mut line = vec![path.clone()];
+    if !host::says(ConfigFile::own()?.as_ref(), "end-idle") {
+        line.extend([c"--end-idle".to_owned(), minutes]);
+    }
     let pid = background::start(&path, &line, &env, &file).map_err(|error| failed(&error))?;
     let until = Instant::now() + START;
     loop {

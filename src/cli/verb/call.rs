@@ -2,7 +2,8 @@
 //!
 //! To add an option, add its row to its verb's table. The row has the name, the help and the code, in which `q` is the call
 //! that is being read, `v` the option's value, `w` a word. Help, man pages and completions are made of the rows, so they say
-//! what is read. A row without code does not compile, and an option without a row is refused.
+//! what is read. A row without code does not compile, and an option without a row is refused. A row that is
+//! [`Opt::in_file`] is a key of the person's file, too.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -13,7 +14,9 @@ use rexec_sh::protocol::notice::Notice;
 use super::{Values, Verb};
 use crate::cli::run_reference::RunReference;
 use crate::cli::{sheet, when};
+use crate::gate::Value;
 use crate::limits;
+use crate::text::nearest::nearest;
 
 /// An option as help, man pages and completions show it.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +50,11 @@ impl OptionText {
         self.names().any(|own| own == name)
     }
 
+    /// Its long name without dashes.
+    fn key(&self) -> &'static str {
+        self.names().find_map(|name| name.strip_prefix("--")).unwrap_or_default()
+    }
+
     pub(in crate::cli) fn takes_value(&self) -> bool {
         self.term.split(' ').next_back().is_some_and(|word| !word.starts_with('-'))
     }
@@ -57,6 +65,8 @@ impl OptionText {
 pub(in crate::cli) struct Opt<C> {
     text: OptionText,
     take: Take<C>,
+    /// The default as a file writes it, if the option may stand in a file.
+    in_file: Option<&'static str>,
 }
 
 enum Take<C> {
@@ -67,7 +77,7 @@ enum Take<C> {
 
 impl<C> Opt<C> {
     pub(in crate::cli) const fn flag(term: &'static str, set: fn(&mut C), help: &'static str) -> Self {
-        Self { text: OptionText { term, values: Values::Nothing, help }, take: Take::Flag(set) }
+        Self { text: OptionText { term, values: Values::Nothing, help }, take: Take::Flag(set), in_file: None }
     }
 
     pub(in crate::cli) const fn value(
@@ -75,12 +85,12 @@ impl<C> Opt<C> {
         take: fn(&mut C, &mut Given<'_>),
         help: &'static str,
     ) -> Self {
-        Self { text: OptionText { term, values: Values::Nothing, help }, take: Take::Value(take) }
+        Self { text: OptionText { term, values: Values::Nothing, help }, take: Take::Value(take), in_file: None }
     }
 
     /// An option that takes a name. If an option stands in the place of the name, the name is missing.
     pub(in crate::cli) const fn name(term: &'static str, take: fn(&mut C, &mut Given<'_>), help: &'static str) -> Self {
-        Self { text: OptionText { term, values: Values::Nothing, help }, take: Take::Name(take) }
+        Self { text: OptionText { term, values: Values::Nothing, help }, take: Take::Name(take), in_file: None }
     }
 
     /// An option that takes one of these words, see [`Given::word`].
@@ -90,7 +100,21 @@ impl<C> Opt<C> {
         take: fn(&mut C, &mut Given<'_>),
         help: &'static str,
     ) -> Self {
-        Self { text: OptionText { term, values: Values::Words(words), help }, take: Take::Value(take) }
+        Self { text: OptionText { term, values: Values::Words(words), help }, take: Take::Value(take), in_file: None }
+    }
+}
+
+impl<C> Opt<C> {
+    /// The option may stand in a file, under its long name. `default` is the value that it has otherwise; empty for
+    /// none.
+    pub(in crate::cli) const fn in_file(self, default: &'static str) -> Self {
+        Self { in_file: Some(default), ..self }
+    }
+
+    /// What it was given, under the name that was written.
+    fn given<'a>(&self, verb: &'a Verb, name: &'a str, value: OsString) -> Given<'a> {
+        let words = if let Values::Words(words) = self.text.values { words } else { &[] };
+        Given { verb, name, words, value, refused: None }
     }
 }
 
@@ -309,6 +333,13 @@ pub(in crate::cli) trait AnyCall {
     fn run(&self, verb: &Verb, parser: &mut Parser) -> Result<Option<u8>, Notice>;
 }
 
+impl<C: Default> Call<C> {
+    /// Reads the rest of the command line; `None` if it asks for help.
+    pub(in crate::cli) fn read(&self, verb: &Verb, parser: &mut Parser) -> Result<Option<C>, Notice> {
+        self.read_into(verb, C::default(), parser)
+    }
+}
+
 impl<C: Default> AnyCall for Call<C> {
     fn options(&self) -> Vec<OptionText> {
         self.options.iter().map(|row| row.text).collect()
@@ -323,10 +354,45 @@ impl<C: Default> AnyCall for Call<C> {
     }
 }
 
-impl<C: Default> Call<C> {
-    /// Reads the rest of the command line; `None` if it asks for help.
-    pub(in crate::cli) fn read(&self, verb: &Verb, parser: &mut Parser) -> Result<Option<C>, Notice> {
-        let (mut call, mut count) = (C::default(), 0);
+impl<C> Call<C> {
+    /// The options that may stand in a file: the key of each, and its default as it is written there.
+    pub(in crate::cli) fn keys(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.options.iter().filter_map(|row| Some((row.text.key(), row.in_file?)))
+    }
+
+    /// Does to a call what a line of a file says.
+    pub(in crate::cli) fn set(&self, verb: &Verb, call: &mut C, key: &str, value: &Value) -> Result<(), Notice> {
+        let refused = |problem: String, hint: String| Err(Notice::failed(problem, hint));
+        let Some(row) = self.options.iter().find(|row| row.text.key() == key) else {
+            let keys: Vec<&str> = self.keys().map(|(key, _)| key).collect();
+            let hint = nearest(key, &keys).map_or_else(|| keys.join(", "), |meant| format!("did you mean {meant}?"));
+            return refused(format!("there is no option `{key}`"), hint);
+        };
+        if row.in_file.is_none() {
+            let hint = format!("{} --{key}", verb.program());
+            return refused(format!("`{key}` is for the command line alone"), hint);
+        }
+        let text = match (&row.take, value) {
+            (Take::Flag(set), Value::Flag(is_set)) => {
+                if *is_set {
+                    set(call);
+                }
+                return Ok(());
+            }
+            (Take::Flag(_), _) => return refused(format!("`{key}` is true or false"), format!("{key} = true")),
+            (_, Value::Text(text)) => text.clone(),
+            (_, Value::Integer(number)) => number.to_string(),
+            _ => return refused(format!("`{key}` is a text or a number"), format!("{} --help", verb.program())),
+        };
+        let (Take::Value(take) | Take::Name(take)) = row.take else { return Ok(()) };
+        let mut given = row.given(verb, key, text.into());
+        take(call, &mut given);
+        given.refused.map_or(Ok(()), Err)
+    }
+
+    /// Reads the rest of the command line, which changes a call; `None` if it asks for help.
+    pub(in crate::cli) fn read_into(&self, verb: &Verb, mut call: C, parser: &mut Parser) -> Result<Option<C>, Notice> {
+        let mut count = 0;
         let mut attached = self.attached(parser);
         loop {
             let known = attached.take().or_else(|| self.words.dashed(count, parser).map(Arg::Value));
@@ -361,8 +427,7 @@ impl<C: Default> Call<C> {
                 Take::Value(_) if next_is(|word| word == "-h" || word == "--help") => return Ok(None),
                 Take::Name(take) | Take::Value(take) => {
                     let value = parser.value().map_err(|error| verb.wrong(&error))?;
-                    let words = if let Values::Words(words) = row.text.values { words } else { &[] };
-                    let mut given = Given { verb, name: &name, words, value, refused: None };
+                    let mut given = row.given(verb, &name, value);
                     take(&mut call, &mut given);
                     given.refused.map_or(Ok(()), Err)?;
                 }
@@ -402,15 +467,8 @@ mod tests {
         words: Words::runs("N...", Values::Runs, |q, w| q.words.push(w.text())),
         run: |_| Ok(0),
     };
-    const VERB: Verb = Verb {
-        term: "test",
-        group: Group::Own,
-        summary: "",
-        text: "",
-        codes: &[],
-        examples: &[],
-        call: &CALL,
-    };
+    const VERB: Verb =
+        Verb { term: "test", group: Group::Own, summary: "", text: "", codes: &[], examples: &[], call: &CALL };
 
     fn read(words: &[&str]) -> Result<Option<TestCall>, String> {
         CALL.read(&VERB, &mut Parser::from_args(words))
@@ -460,7 +518,12 @@ mod tests {
             let mut known = vec!["-h", "--help"];
             for option in verb.call.options() {
                 let names: Vec<_> = option.names().collect();
-                assert_eq!(names.iter().filter(|name| name.starts_with("--")).count(), 1, "{}: {option:?}", verb.name());
+                assert_eq!(
+                    names.iter().filter(|name| name.starts_with("--")).count(),
+                    1,
+                    "{}: {option:?}",
+                    verb.name()
+                );
                 for name in names {
                     assert!(!known.contains(&name), "{} has {name} twice", verb.name());
                     known.push(name);

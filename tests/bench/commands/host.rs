@@ -60,7 +60,7 @@ impl Host {
         let socket = folder.join("host.sock");
         let mut command = Command::new(bin.join("rexec-host"));
         command.env_clear().envs(environment()).env_remove("REXEC_WHOAMI");
-        command.env("REXEC_SOCKET", &socket).env("REXEC_HOME", folder.join("home"));
+        command.env("REXEC_SOCKET", &socket).env("REXEC_HOME", folder.join("home")).env("XDG_CONFIG_HOME", &folder);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         if console == Console::Terminal {
             let master = on_terminal(&mut command)?;

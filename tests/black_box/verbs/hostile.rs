@@ -83,6 +83,9 @@ fn journal(home: &Path) {
     socket.write_all(&frames).unwrap();
     drop(socket);
     recorder.join().unwrap();
+    let spelled: String = EVIL.chars().map(|c| format!("\\U{:08X}", u32::from(c))).collect();
+    fs::create_dir(home.join("rexec")).unwrap();
+    fs::write(home.join("rexec/config.toml"), format!("[host]\nnotify = \"{spelled}\"\n")).unwrap();
 }
 
 /// Command lines of verbs about the past, and of those that need no host.
@@ -101,6 +104,8 @@ fn of_the_past(name: &str) -> Vec<Vec<String>> {
         &["out", "1", "--grep", "y"],
         &["out", "1", "--json"],
         &["diff", "1", "2"],
+        &["config"],
+        &["config", "--json"],
         &["stats"],
         &["stats", "--json"],
         &["sessions"],
@@ -187,7 +192,9 @@ fn of_the_present() -> Vec<Vec<String>> {
 const NOT_ITS_OWN: [&str; 3] = ["exec-server", "mcp", "--mcp-stdio"];
 
 fn environment(home: &Path, socket: &Path) -> Vec<(String, PathBuf)> {
-    vec![("REXEC_HOME".to_owned(), home.to_owned()), ("REXEC_SOCKET".to_owned(), socket.to_owned())]
+    [("REXEC_HOME", home), ("XDG_CONFIG_HOME", home), ("REXEC_SOCKET", socket)]
+        .map(|(name, path)| (name.to_owned(), path.to_owned()))
+        .into()
 }
 
 /// All that a command line prints into pipes.

@@ -1,0 +1,91 @@
+//! A person's file of options and rules, `config.toml`.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rexec_sh::protocol::notice::Notice;
+
+use super::{quoted, told};
+use crate::gate::{Loaded, RulesError, TextPlace, load};
+use crate::limits;
+use crate::sys::process;
+use crate::text::escape::escape_line;
+use crate::text::reason::reason;
+
+/// The columns of a sentence about a place in the file.
+const SENTENCE_COLUMNS: usize = 400;
+
+/// Where the person's file stands. `None` if there is no home.
+pub(super) fn own_path() -> Option<PathBuf> {
+    let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+    Some(folder.join("rexec/config.toml"))
+}
+
+/// A file that was read, and is right.
+pub(super) struct ConfigFile {
+    pub(super) path: PathBuf,
+    pub(super) loaded: Loaded,
+}
+
+impl ConfigFile {
+    /// The person's file; `None` if they have none. Refuses one that somebody else may have written.
+    pub(super) fn own() -> Result<Option<Self>, Notice> {
+        let Some(path) = own_path() else { return Ok(None) };
+        let refused = match fs::metadata(&path) {
+            Ok(data) if !data.is_file() => Some(("it is no regular file", "take it away")),
+            Ok(data) if ![0, process::uid()].contains(&data.uid()) => Some((
+                "it belongs to somebody else",
+                "copy it, so that it is yours, or name another folder in XDG_CONFIG_HOME",
+            )),
+            Ok(data) if data.mode() & 0o002 != 0 => {
+                Some(("everybody can write to it", "chmod o-w it, once you have read it"))
+            }
+            _ => None,
+        };
+        match refused {
+            Some((why, hint)) => Err(Notice::failed(format_args!("cannot use {}: {why}", quoted(&path)), hint)),
+            None => Self::read(path, "mend it, or take it away"),
+        }
+    }
+
+    /// The file of this name.
+    pub(super) fn named(path: &Path) -> Result<Self, Notice> {
+        let hint = "name a file of rules with --rules";
+        Self::read(path.to_owned(), hint)?
+            .ok_or_else(|| Notice::failed(format_args!("cannot read {}: there is no such file", quoted(path)), hint))
+    }
+
+    fn read(path: PathBuf, hint: &str) -> Result<Option<Self>, Notice> {
+        let bytes = match bytes(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                let problem = format_args!("cannot read {}: {}", quoted(&path), reason(&error));
+                return Err(Notice::failed(problem, hint));
+            }
+        };
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let shown = |error: &RulesError| escape_line(&format!("{}:{error}", path.display()), SENTENCE_COLUMNS);
+        let loaded = load(&bytes, &name).map_err(|error| Notice::failed(shown(&error), &error.hint))?;
+        loaded.warnings.iter().for_each(|warning| told::put(Notice::failed(shown(warning), &warning.hint)));
+        Ok(Some(Self { path, loaded }))
+    }
+
+    /// The notice on what stands at a place of the file.
+    pub(super) fn wrong(&self, place: TextPlace, problem: &str, hint: &str) -> Notice {
+        let TextPlace { line, column } = place;
+        let problem = escape_line(&format!("{}:{line}:{column}: {problem}", self.path.display()), SENTENCE_COLUMNS);
+        Notice::failed(problem, hint)
+    }
+}
+
+/// The bytes of a file, one more than it may have if there are more.
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limits::RULES_FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
