@@ -279,8 +279,11 @@ fn a_client_that_asks_for_ports_without_end_costs_few_looks() {
     };
     // What was seen is known for 250 ms, so each of these looks anew.
     let look = cost_of(4, std::time::Duration::from_millis(300)) / 4;
+    let since = std::time::Instant::now();
     let took = cost_of(500, std::time::Duration::ZERO);
-    assert!(took < 250 * look, "{took:?}, and a look {look:?}");
+    // Slow answers leave time for more looks. The answers themselves cost something, too.
+    let looks = u32::try_from(since.elapsed().as_millis() / 250).expect("a few") + 200;
+    assert!(took < looks * look, "{took:?} for {looks} looks, and a look {look:?}");
 }
 
 #[test]
