@@ -1,7 +1,7 @@
 # What .ci/run is made of: stages with a limit each, and a report at the end from which alone one can mend.
 #
 # A script that sources this calls begin_stages, then stage for each, then report. `results` has a directory for each
-# stage, with its output in `said` and what .ci/tests writes there.
+# stage, with its output in `said`, how it ended in `how`, and what .ci/tests writes there.
 # shellcheck shell=bash
 
 # The longest report, and what it has of each failure, in lines.
@@ -15,6 +15,47 @@ begin_stages() { # SECONDS_FOR_ALL FOLDER_FOR_RESULTS
     load_before=$(load)
     passed=() failed=() ended=()
     running=
+    aside=
+}
+
+# Runs a function that calls stage in the background, where others leave a processor free. Until `gather`, nothing of it
+# is shown.
+begin_aside() { # FUNCTION
+    mkdir -- "$results/aside"
+    run_aside "$1" >/dev/null &
+    aside=$!
+}
+
+run_aside() { # FUNCTION
+    local results=$results/aside
+    trap 'end_stage; exit 143' TERM
+    renice -n 19 "$BASHPID"
+    "$1"
+}
+
+# Waits for the stages in the background, shows them, and takes them in.
+gather() {
+    local place new
+    wait "$aside" || true
+    aside=
+    for place in "$results"/aside/*/; do
+        [[ -e ${place}how ]] || continue
+        new=$results/$((100 + ${#ended[@]}))
+        mv -- "$place" "$new"
+        printf '\n=== %s\n' "$(sed 's/: .*//' "$new/how")"
+        cat -- "$new/said"
+        take_in "$new"
+    done
+    rm -rf -- "$results/aside"
+}
+
+# Notes how a stage has ended, and shows it.
+take_in() { # PLACE
+    local how
+    how="=== $(<"$1/how")"
+    if [[ -e $1/has-failed ]]; then failed+=("$(<"$1/has-failed")"); else passed+=("$1"); fi
+    printf '%s\n' "$how"
+    ended+=("$how")
 }
 
 # Runs a command as a stage, with a limit in seconds.
@@ -30,24 +71,27 @@ stage() { # NAME LIMIT COMMAND …
     : >"$place/said"
     CI_RESULTS=$place timeout --kill-after=20 "$limit" "$@" >>"$place/said" 2>&1 &
     running=$!
-    tail -n +1 -f -s 0.2 --pid="$running" -- "$place/said"
+    # Nobody reads along in the background, and a signal need not wait there for what is in front.
+    [[ $results == */aside ]] || tail -n +1 -f -s 0.2 --pid="$running" -- "$place/said"
     wait "$running" || code=$?
     running=
     case $code in
-        0) how="passed, $((SECONDS - from)) s"; passed+=("$place") ;;
+        0) how="passed, $((SECONDS - from)) s" ;;
         124 | 137) how="NOT DONE in $limit s" ;;
         *) how="FAILED with $code, $((SECONDS - from)) s" ;;
     esac
-    ((code == 0)) || { failed+=("$name"); printf '%s\n' "$name" >"$place/has-failed"; }
-    printf '=== %s: %s\n' "$name" "$how"
-    ended+=("=== $name: $how")
+    ((code == 0)) || printf '%s\n' "$name" >"$place/has-failed"
+    printf '%s: %s\n' "$name" "$how" >"$place/how"
+    take_in "$place"
 }
 
-# Ends the stage that runs.
+# Ends the stages that run.
 end_stage() {
-    [[ -n ${running-} ]] || return 0
-    kill "$running" 2>/dev/null || true
-    wait "$running" || true
+    local process
+    for process in ${running-} ${aside-}; do
+        kill "$process" 2>/dev/null || true
+        wait "$process" || true
+    done
 }
 
 load() { cut -d ' ' -f 1-3 /proc/loadavg; }
