@@ -65,7 +65,7 @@
 //! ```text
 //! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }
 //! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ script      cli ▶ gate ▶ { script, text }
-//!                      front, sink, journal ▶ { core, text }      sink, recorder ▶ journal
+//!                      front, sink, journal ▶ { core, text }      front, sink, recorder ▶ journal
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
 //! ```
 //!
@@ -105,7 +105,8 @@
 //! * The console: `sink/console.rs` has the blocks, `sink/console/floor.rs` decides which one grows, and
 //!   `sink/console/face.rs` draws the host's own rows; `text/banner.rs` has those of files and pipes. `text/safe_text.rs`
 //!   is the type of what may stand in them.
-//! * What is known of a run when it begins, and shown: `core/card.rs`; `host/submissions.rs` makes it.
+//! * What is known of a run when it begins, and shown: `core/card.rs`; `host/submissions.rs` makes it. What of it records,
+//!   lists and answers have, and under which names: `journal/record/card.rs`.
 //! * A record's fields: `journal/record.rs`; a start is made of the card, `sink/feed.rs` and `recorder/live.rs` fill
 //!   an end.
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.

@@ -50,8 +50,8 @@ impl Chosen {
         if !self.numbers.is_empty() {
             return Ok(self.numbers);
         }
-        let meant = |run: &Listed| is_fit(run) && self.agent.as_ref().is_none_or(|agent| run.is_of(agent));
-        let numbers: Vec<u64> = runs(socket)?.iter().filter(|run| meant(run)).map(|run| run.seq).collect();
+        let meant = |run: &Listed| is_fit(run) && self.agent.as_ref().is_none_or(|agent| run.card.is_of(agent));
+        let numbers: Vec<u64> = runs(socket)?.iter().filter(|run| meant(run)).map(|run| run.card.seq).collect();
         if numbers.is_empty() {
             let problem = match &self.agent {
                 Some(agent) => format!("{none} of {}", super::quoted(agent)),
@@ -70,7 +70,7 @@ pub(super) fn number(verb: &Verb, word: &str) -> Result<u64, Notice> {
         return service::number_of(word);
     }
     if let Some(reference) = RunReference::parse(word).filter(|_| word.starts_with('-')) {
-        return Ok(reference.find(&super::home()?, &super::socket_path()?)?.start.seq);
+        return Ok(reference.find(&super::home()?, &super::socket_path()?)?.start.card.seq);
     }
     word.strip_prefix('#').unwrap_or(word).parse().map_err(|_| {
         let problem = format_args!("{}: {} is not a command number", verb.name(), super::quoted(word));

@@ -189,7 +189,7 @@ fn runs() -> Result<Vec<Offer>, Notice> {
     let mut known = HostCalls::connect(&socket)?;
     let shown = |command: &str| escape_line(command, COMMAND_COLUMNS);
     let mut offers: Vec<Offer> =
-        chosen::runs(&socket)?.iter().map(|run| (run.seq.to_string(), shown(&run.command))).collect();
+        chosen::runs(&socket)?.iter().map(|run| (run.card.seq.to_string(), shown(&run.card.command))).collect();
     let services = KnownRuns::ask(&mut known)?.runs.into_iter().filter(|run| run.background);
     let named: BTreeMap<String, String> = services
         .filter_map(|run| Some((run.name.filter(|name| service::is_name(name))?, shown(&run.command))))

@@ -80,22 +80,22 @@ fn find(run: &RunReference) -> Result<FoundRun, Notice> {
 fn with_the_one_before(run: FoundRun) -> Result<[FoundRun; 2], Notice> {
     let cannot_read = |error: io::Error| unreadable(&run.home, &error);
     let start = &run.start;
-    let text = start.command.lines().next().unwrap_or_default().chars().take(QUERY_CHARS).collect();
+    let text = start.card.command.lines().next().unwrap_or_default().chars().take(QUERY_CHARS).collect();
     let query = Query { text: Some(text), ..Query::default() };
     let sessions = history::sessions(&run.home).map_err(cannot_read)?;
     for session in sessions.iter().skip_while(|session| session.name != run.session) {
         let found = history::search(session, &query, usize::MAX).map_err(cannot_read)?;
-        let is_before = |seq| session.name != run.session || seq < start.seq;
-        let same = found
-            .runs
-            .iter()
-            .find(|other| is_before(other.seq) && (&other.command, &other.dir) == (&start.command, &start.dir));
-        let before = same.map(|same| history::find(session, same.seq)).transpose().map_err(cannot_read)?.flatten();
+        let is_before = |seq| session.name != run.session || seq < start.card.seq;
+        let same = found.runs.iter().find(|other| {
+            is_before(other.card.seq)
+                && (&other.card.command, &other.card.dir) == (&start.card.command, &start.card.dir)
+        });
+        let before = same.map(|same| history::find(session, same.card.seq)).transpose().map_err(cannot_read)?.flatten();
         if let Some(before) = before {
             return Ok([before, run]);
         }
     }
-    let problem = format_args!("#{} is the first run of its command in this directory", start.seq);
+    let problem = format_args!("#{} is the first run of its command in this directory", start.card.seq);
     Err(Notice::failed(problem, "rexec log -g TEXT finds others; rexec diff N M compares any two"))
 }
 
@@ -103,7 +103,7 @@ fn with_the_one_before(run: FoundRun) -> Result<[FoundRun; 2], Notice> {
 const QUERY_CHARS: usize = 200;
 
 fn lines(run: FoundRun) -> Result<Vec<String>, Notice> {
-    let (home, seq) = (run.home.clone(), run.start.seq);
+    let (home, seq) = (run.home.clone(), run.start.card.seq);
     let (mut lines, mut bytes) = (Vec::new(), 0);
     let read = run.open_output().and_then(|output| {
         output.for_each_line(|piece| {
@@ -138,8 +138,8 @@ struct DiffLine<'a> {
 fn compare(runs: [FoundRun; 2], is_normalized: bool, is_json: bool) -> Result<u8, Notice> {
     let look = Look::of_output();
     let heads = runs.each_ref().map(|run| {
-        let (start, command) = (&run.start, escape_line(&run.start.command, COMMAND_COLUMNS));
-        let head = format!("#{} {} {command}", start.seq, escape_line(&start.time, COMMAND_COLUMNS));
+        let (start, command) = (&run.start, escape_line(&run.start.card.command, COMMAND_COLUMNS));
+        let head = format!("#{} {} {command}", start.card.seq, escape_line(&start.card.time, COMMAND_COLUMNS));
         look.cut(&head, look.columns.saturating_sub(SIGN_COLUMNS))
     });
     let [first, second] = runs.map(lines);

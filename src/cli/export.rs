@@ -111,7 +111,7 @@ fn export(run: &FoundRun, form: ExportForm, home: &Path) -> Result<Vec<u8>, Noti
 
 /// The notice on a run that has no recording.
 pub(super) fn no_recording(run: &FoundRun) -> Notice {
-    let seq = run.start.seq;
+    let seq = run.start.card.seq;
     let hint = match &run.end {
         None if run.is_alive => "it still runs; its recording is there when it has ended".to_owned(),
         None => "its host died before it ended, and nothing of it is recorded".to_owned(),
@@ -133,10 +133,10 @@ fn as_cast(run: &FoundRun, recording: &RunRecording) -> Vec<u8> {
         version: 2,
         width,
         height,
-        timestamp: crate::history::milliseconds(&run.start.time).map(|at| at.div_euclid(1000)),
+        timestamp: crate::history::milliseconds(&run.start.card.time).map(|at| at.div_euclid(1000)),
         duration: run.end.as_ref().map(|end| std::time::Duration::from_millis(end.duration_ms).as_secs_f64()),
-        command: run.start.command.clone(),
-        title: format!("#{} {}", run.start.seq, run.start.whoami),
+        command: run.start.card.command.clone(),
+        title: format!("#{} {}", run.start.card.seq, run.start.card.whoami),
     };
     let mut filter = PlayableFilter::default();
     let events = recording.events.iter().map(|event| match event.kind {
@@ -185,7 +185,7 @@ fn text(run: &FoundRun, recording: Option<&RunRecording>) -> io::Result<String> 
 
 /// The command, its end, and its output.
 fn as_markdown(run: &FoundRun, text: &str) -> String {
-    let command = fenced("sh", &run.start.command);
+    let command = fenced("sh", &run.start.card.command);
     let facts = markdown(&facts(run));
     match text {
         "" => format!("{command}\n{facts} · no output{}\n", if run.is_running() { " so far" } else { "" }),
@@ -206,7 +206,7 @@ fn facts(run: &FoundRun) -> String {
         (None, _) => "how it ended is not known".to_owned(),
     };
     let start = &run.start;
-    format!("{how} · {} in {} · {}", line(&start.whoami), line(&start.dir), line(&start.time))
+    format!("{how} · {} in {} · {}", line(&start.card.whoami), line(&start.card.dir), line(&start.card.time))
 }
 
 /// Writes a new file, or replaces one if that is what the human wants.

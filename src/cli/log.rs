@@ -190,13 +190,14 @@ fn cells(session: &SessionHistory, run: &Facts, sheet: &Sheet) -> ([String; CELL
     let (result, tint) = outcome(run, session.is_alive());
     let took = match run.outcome {
         RunOutcome::Ended => duration(run.duration_ms),
-        RunOutcome::Open if session.is_alive() => history::milliseconds(&run.time)
+        RunOutcome::Open if session.is_alive() => history::milliseconds(&run.card.time)
             .and_then(|at| u64::try_from(sheet.clock.now - at).ok())
             .map(duration)
             .unwrap_or_default(),
         _ => String::new(),
     };
-    let (agent, dir) = (name_of(&run.agent_name(), NAME_COLUMNS), escape_line(&dir_name(&run.dir), NAME_COLUMNS));
+    let (agent, dir) =
+        (name_of(&run.card.agent_name(), NAME_COLUMNS), escape_line(&dir_name(&run.card.dir), NAME_COLUMNS));
     let time = local(run, sheet).map(when::time_shown).unwrap_or_default();
     ([time, agent, dir, escape_line(&result, RESULT_COLUMNS), took], tint)
 }
@@ -213,7 +214,7 @@ const TOOK: usize = 4;
 const NUMBER_COLUMNS: usize = 8;
 
 fn local(run: &Facts, sheet: &Sheet) -> Option<PrimitiveDateTime> {
-    history::milliseconds(&run.time).and_then(|at| sheet.clock.local(at))
+    history::milliseconds(&run.card.time).and_then(|at| sheet.clock.local(at))
 }
 
 /// The columns of each cell; none if the cell is left out, so that the command has enough room.
@@ -254,7 +255,7 @@ fn write_rows<'a>(
             above = Some(heading);
         }
         let (cells, tint) = cells(session, run, sheet);
-        let mut row = format!("{:>6}  ", run.seq);
+        let mut row = format!("{:>6}  ", run.card.seq);
         for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
             let Some(width) = width else { continue };
             row += &match at {
@@ -271,9 +272,9 @@ fn write_rows<'a>(
 
 /// The command, and the note that it ran in its caller's sandbox.
 fn command_cell(run: &Facts, room: usize, sheet: &Sheet) -> String {
-    let service = if run.name.is_empty() { String::new() } else { format!("{}: ", run.name) };
-    let command = &(service + &run.command);
-    let Some(sandbox) = &run.sandbox else { return sheet.command(command, room) };
+    let service = if run.card.name.is_empty() { String::new() } else { format!("{}: ", run.card.name) };
+    let command = &(service + &run.card.command);
+    let Some(sandbox) = &run.card.sandbox else { return sheet.command(command, room) };
     let long = format!(" · in its sandbox ({})", sheet.cut(sandbox, SANDBOX_COLUMNS));
     let note = if columns_of(&long) + COMMAND_COLUMNS_MIN * 2 <= room { long } else { " · sandbox".to_owned() };
     let beside = room.saturating_sub(columns_of(&note)).max(1);

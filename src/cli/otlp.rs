@@ -106,19 +106,19 @@ fn follow(home: &Path, sender: &mut Sender) -> Result<u8, Notice> {
 fn span(session: &str, record: EndRecord) -> Span {
     let EndRecord { start, end, output } = record;
     let nanoseconds = |ms: u64| u128::from(ms) * 1_000_000;
-    let began = milliseconds(&start.time).and_then(|at| u64::try_from(at).ok()).unwrap_or(0);
+    let began = milliseconds(&start.card.time).and_then(|at| u64::try_from(at).ok()).unwrap_or(0);
     let context = TraceContext::recorded(&start.trace, &start.trace_parent);
-    let project = Path::new(&start.dir).ancestors().find(|dir| dir.join(".git").exists());
+    let project = Path::new(&start.card.dir).ancestors().find(|dir| dir.join(".git").exists());
     Span {
-        context: context.unwrap_or_else(|| TraceContext::of_run(session, start.seq)),
-        seq: start.seq,
+        context: context.unwrap_or_else(|| TraceContext::of_run(session, start.card.seq)),
+        seq: start.card.seq,
         host_session: session.to_owned(),
         began_ns: nanoseconds(began),
         ended_ns: nanoseconds(began.saturating_add(end.queued_ms).saturating_add(end.duration_ms)),
         project: project.map(|dir| dir.display().to_string()),
-        command: shortened(start.command),
-        dir: shortened(start.dir),
-        whoami: start.whoami,
+        command: shortened(start.card.command),
+        dir: shortened(start.card.dir),
+        whoami: start.card.whoami,
         exit: end.exit,
         signal: end.signal,
         error: end.error,

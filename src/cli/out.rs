@@ -205,7 +205,7 @@ fn range(text: &str) -> Option<RangeInclusive<u64>> {
 
 /// Prints the facts about the output that the reader should know and that are not in it.
 pub(super) fn remark(run: &FoundRun, output: &WholeOutput) {
-    let seq = run.start.seq;
+    let seq = run.start.card.seq;
     match run.outcome {
         RunOutcome::Open if run.is_alive && output.source == OutputSource::Raw => {
             tell(format_args!("#{seq} still runs; this is what it has written so far"));

@@ -18,7 +18,7 @@ use rexec_sh::protocol::notice::Notice;
 use super::cannot_write;
 use super::verb::{Call, Group, Opt, Values, Verb, Words};
 use crate::journal::reader::{JournalReader, Record};
-use crate::journal::record::{EndRecord, RecordedOutput, StartRecord};
+use crate::journal::record::{EndRecord, PublishedCard, RecordedOutput, StartRecord};
 use crate::recorder::{first_line, is_alive};
 use crate::text::banner::{Banner, end_line, end_reason, left_line};
 use crate::text::count::{self, counted};
@@ -236,15 +236,15 @@ impl Printed {
         self.records += 1;
         match entry {
             Record::Start(start) => {
-                self.begun.insert(start.seq, start);
+                self.begun.insert(start.card.seq, start);
             }
             Record::End(end) => {
-                self.begun.remove(&end.start.seq);
-                let answers = self.typed.remove(&end.start.seq).unwrap_or(0);
+                self.begun.remove(&end.start.card.seq);
+                let answers = self.typed.remove(&end.start.card.seq).unwrap_or(0);
                 render_run(home, &end, answers, out)?;
             }
             Record::Lost(lost) => {
-                self.begun.remove(&lost.start.seq);
+                self.begun.remove(&lost.start.card.seq);
                 render_lost(&lost.start, out)?;
             }
             Record::Dropped(dropped) => {
@@ -286,7 +286,7 @@ impl Printed {
 }
 
 fn banner(start: &StartRecord) -> String {
-    let StartRecord { seq, time, whoami, dir, command, unwrapped, .. } = start;
+    let PublishedCard { seq, time, whoami, dir, command, unwrapped, .. } = &start.card;
     Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped }.line(COMMAND_COLUMNS)
 }
 

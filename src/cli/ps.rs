@@ -70,7 +70,7 @@ struct PsCall {
 fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     let commands = counted(count(runs.len()), "command", "commands");
-    let mut parts = vec![match count_agents(runs.iter().map(|run| run.listed.whoami.as_str())) {
+    let mut parts = vec![match count_agents(runs.iter().map(|run| run.listed.card.whoami.as_str())) {
         0 => commands,
         agents => format!("{commands} of {}", counted(count(agents), "agent", "agents")),
     }];
@@ -87,10 +87,10 @@ fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
     }
     parts.push("rexec kill N".to_owned());
     if let Some(run) = runs.iter().find(is_waiting) {
-        parts.push(format!("rexec send {}", run.listed.seq));
+        parts.push(format!("rexec send {}", run.listed.card.seq));
     }
     if let Some(run) = runs.iter().find(is_paused) {
-        parts.push(format!("rexec resume {}", run.listed.seq));
+        parts.push(format!("rexec resume {}", run.listed.card.seq));
     }
     if !is_verbose {
         parts.push("rexec ps -v: processes".to_owned());

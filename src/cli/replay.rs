@@ -82,7 +82,7 @@ fn replay(wish: ReplayWish) -> Result<u8, Notice> {
     let played = match (wish.reference, wish.since) {
         (Some(reference), _) => {
             let run = reference.find(&home, &super::socket_path()?)?;
-            let named = reference.of_number(run.start.seq);
+            let named = reference.of_number(run.start.card.seq);
             let scene = Scene::of(run).map_err(|error| unreadable(&home, &error))?;
             if scene.recording.is_none() && scene.run.end.as_ref().is_none_or(|end| end.bytes > 0) {
                 return Err(no_recording(&scene.run));
@@ -140,7 +140,7 @@ fn shows_since(home: &Path, since: i64) -> io::Result<Vec<Show>> {
         }
         let facts = history::search(&session, &query, usize::MAX)?.runs;
         let mut runs: Vec<_> =
-            facts.iter().filter_map(|run| Some((history::milliseconds(&run.time)?, run.seq))).collect();
+            facts.iter().filter_map(|run| Some((history::milliseconds(&run.card.time)?, run.card.seq))).collect();
         runs.sort_unstable();
         if !runs.is_empty() {
             found.push(Show { session, runs });

@@ -77,7 +77,7 @@ fn run(RerunCall { reference, name, is_dry }: RerunCall) -> Result<u8, Notice> {
     let home = super::home()?;
     let run = reference.find(&home, &super::socket_path()?)?;
     let beginning = run.beginning().map_err(|error| unreadable(&home, &error))?;
-    let name = name.unwrap_or_else(|| rerun_name(&run.start.whoami));
+    let name = name.unwrap_or_else(|| rerun_name(&run.start.card.whoami));
     let repetition = Repetition::of(&beginning)?;
     if is_dry {
         return super::say(&repetition.shown());
@@ -118,14 +118,14 @@ impl Repetition {
         let call = RepeatedCall::of(start)?;
         let dir = PathBuf::from(OsString::from_vec(start.directory()));
         if !dir.is_dir() {
-            let problem = format!("the directory {} of command {} is not there", dir.display(), start.seq);
+            let problem = format!("the directory {} of command {} is not there", dir.display(), start.card.seq);
             return Err(Notice::failed(problem, "make it again, or run the command yourself in another place"));
         }
         let mut remarks = Vec::new();
         let environment = match &beginning.environment {
             Some(environment) => Some(variables(environment, &dir, &mut remarks)),
             None => {
-                remarks.push(format!("the journal has no environment of command {}: it gets this one", start.seq));
+                remarks.push(format!("the journal has no environment of command {}: it gets this one", start.card.seq));
                 None
             }
         };
@@ -166,7 +166,7 @@ impl Repetition {
         command.envs(super::enclosing::path(SOCKET_VARIABLE).map(|path| (SOCKET_VARIABLE, path)));
         // A run's mark would make the shim run it itself. A budget is for agents.
         command.env_remove("REXEC_INSIDE").env("REXEC_WHOAMI", name).env("REXEC_BUDGET", "off");
-        let shell = Path::new(&start.shell);
+        let shell = Path::new(&start.card.shell);
         // For a program that came in words, `shell` is the program itself.
         match self.call {
             RepeatedCall::Shell(_) if shell.is_absolute() && shell.is_file() => command.env("REXEC_SHELL", shell),
@@ -204,9 +204,9 @@ impl RepeatedCall {
 
 /// The run's arguments, at least one.
 fn arguments(start: &StartRecord) -> Result<Vec<Vec<u8>>, Notice> {
-    let seq = start.seq;
+    let seq = start.card.seq;
     let lacks = |why: &str, hint: &str| Err(Notice::failed(format_args!("command {seq} {why}"), hint));
-    if let Some(sandbox) = &start.sandbox {
+    if let Some(sandbox) = &start.card.sandbox {
         let why = format!("ran in a sandbox ({}), and rexec would run it outside", escape_line(sandbox, 80));
         return lacks(&why, "run it in that sandbox: rexec show prints it");
     }
@@ -217,7 +217,7 @@ fn arguments(start: &StartRecord) -> Result<Vec<Vec<u8>>, Notice> {
     if start.is_cut() {
         return lacks("is longer than what the journal kept of it", "run it as you ran it before");
     }
-    if arguments.iter().any(|argument| is_masked(argument)) || is_masked(start.dir.as_bytes()) {
+    if arguments.iter().any(|argument| is_masked(argument)) || is_masked(start.card.dir.as_bytes()) {
         let hint = "rexec show prints it with «redacted:…» in the places of secrets; run it yourself with those";
         return lacks("has a secret in it, which the journal does not keep", hint);
     }

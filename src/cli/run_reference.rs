@@ -98,7 +98,7 @@ impl RunReference {
             RunChoice::Number(seq) => seq,
             RunChoice::FromNewest(back) => {
                 let newest = history::search(&session, &Query::default(), back).map_err(cannot_read)?.runs;
-                newest.get(back - 1).map(|run| run.seq).ok_or_else(|| no_run(self, &session.name))?
+                newest.get(back - 1).map(|run| run.card.seq).ok_or_else(|| no_run(self, &session.name))?
             }
         };
         history::find(&session, seq).map_err(cannot_read)?.ok_or_else(|| no_run(self, &session.name))

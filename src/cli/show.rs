@@ -98,14 +98,16 @@ fn record(run: &FoundRun, end: &RunEnd) -> EndRecord {
 }
 
 fn write_run(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
-    let start = &StartRecord { whoami: run.start.agent_name(), ..run.start.clone() };
+    let mut start = run.start.clone();
+    start.card.whoami = start.card.agent_name();
+    let start = &start;
     for (label, text) in facts(run, answers, sheet) {
         let label = sheet.tinted(Tint::Dim, &padded(label, LABEL_COLUMNS));
         writeln!(out, "{label}{}", escape_line(&text, FACT_COLUMNS))?;
     }
-    if start.command.contains('\n') {
+    if start.card.command.contains('\n') {
         writeln!(out, "{}", sheet.tinted(Tint::Dim, "text"))?;
-        escape_text(start.command.trim_end()).lines().try_for_each(|line| writeln!(out, "  {line}"))?;
+        escape_text(start.card.command.trim_end()).lines().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     writeln!(out)?;
     if sheet.look.is_terminal() {
@@ -125,27 +127,28 @@ fn write_run(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet, out: &mut i
 /// Each fact with its name.
 fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'static str, String)> {
     let FoundRun { start, end, recorded, .. } = run;
-    let mut facts = vec![("run", format!("#{} of session {}", start.seq, run.session))];
+    let mut facts = vec![("run", format!("#{} of session {}", start.card.seq, run.session))];
     facts.push(("state", state(run)));
     facts.push(("agent", caller(start)));
-    facts.extend((!start.session.is_empty()).then(|| ("session", start.session.clone())));
-    facts.extend((!start.call.is_empty()).then(|| ("tool call", start.call.clone())));
-    let local = history::milliseconds(&start.time).and_then(|at| sheet.clock.local(at));
-    let begun = local.map(|local| format!("{} {} ({})", when::day_shown(local), when::time_shown(local), start.time));
-    facts.push(("began", begun.unwrap_or_else(|| start.time.clone())));
+    facts.extend((!start.card.session.is_empty()).then(|| ("session", start.card.session.clone())));
+    facts.extend((!start.card.call.is_empty()).then(|| ("tool call", start.card.call.clone())));
+    let local = history::milliseconds(&start.card.time).and_then(|at| sheet.clock.local(at));
+    let begun =
+        local.map(|local| format!("{} {} ({})", when::day_shown(local), when::time_shown(local), start.card.time));
+    facts.push(("began", begun.unwrap_or_else(|| start.card.time.clone())));
     // rexec's predecessor recorded neither a command's duration nor its shell.
-    if let Some(end) = end.as_ref().filter(|_| !start.shell.is_empty()) {
+    if let Some(end) = end.as_ref().filter(|_| !start.card.shell.is_empty()) {
         let waited =
             if end.queued_ms == 0 { String::new() } else { format!(", waited {} before", duration(end.queued_ms)) };
         facts.push(("took", format!("{}{waited}", duration(end.duration_ms))));
     }
-    facts.extend((!start.why.is_empty()).then(|| ("why", start.why.clone())));
-    facts.extend((!start.name.is_empty()).then(|| ("service", start.name.clone())));
-    facts.push(("directory", start.dir.clone()));
-    facts.extend((!start.shell.is_empty()).then(|| ("shell", start.shell.clone())));
+    facts.extend((!start.card.why.is_empty()).then(|| ("why", start.card.why.clone())));
+    facts.extend((!start.card.name.is_empty()).then(|| ("service", start.card.name.clone())));
+    facts.push(("directory", start.card.dir.clone()));
+    facts.extend((!start.card.shell.is_empty()).then(|| ("shell", start.card.shell.clone())));
     facts.extend(typed(answers, sheet).into_iter().map(|answer| ("answer", answer)));
-    facts.extend(start.sandbox.clone().map(|sandbox| ("sandbox", sandbox)));
-    if start.unwrapped {
+    facts.extend(start.card.sandbox.clone().map(|sandbox| ("sandbox", sandbox)));
+    if start.card.unwrapped {
         facts.push(("call", start.exec.join(" ")));
     }
     facts.extend((!start.envs.is_empty()).then(|| {
@@ -153,7 +156,7 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
         ("variables", set.join(" "))
     }));
     if let Some(end) = end {
-        facts.push(("output", output(end, recorded, start.seq)));
+        facts.push(("output", output(end, recorded, start.card.seq)));
         facts.extend(recorded.raw.as_ref().map(|raw| ("in file", run.home.join(raw).display().to_string())));
         facts.extend((recorded.secrets > 0).then(|| ("secrets", format!("{} masked", recorded.secrets))));
         let named = end.left.iter().map(|left| (left.comm.as_str(), left.pid));
@@ -168,10 +171,10 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
 
 /// The console's name for the caller, with its own name, its program and its version if these say more.
 fn caller(start: &StartRecord) -> String {
-    let (name, whole) = (start.agent_name(), name_of(&start.whoami, FACT_COLUMNS));
-    let whole = if whole == agent_name(&start.whoami, 1, "") { "" } else { &whole };
-    let program = if short_name(&start.whoami) == start.agent { "" } else { &start.agent };
-    let known = [whole, program, &start.agent_version].into_iter().filter(|known| !known.is_empty());
+    let (name, whole) = (start.card.agent_name(), name_of(&start.card.whoami, FACT_COLUMNS));
+    let whole = if whole == agent_name(&start.card.whoami, 1, "") { "" } else { &whole };
+    let program = if short_name(&start.card.whoami) == start.card.agent { "" } else { &start.card.agent };
+    let known = [whole, program, &start.card.agent_version].into_iter().filter(|known| !known.is_empty());
     match &known.collect::<Vec<_>>()[..] {
         [] => name,
         known => format!("{name} ({})", known.join(" ")),

@@ -149,7 +149,7 @@ impl Stats {
 
     fn add(&mut self, run: &Facts, prefix: &str) {
         // One row for all sessions of an agent.
-        let name = agent_name(&run.whoami, 1, "");
+        let name = agent_name(&run.card.whoami, 1, "");
         let agent = self.agents.entry(name.clone()).or_default();
         agent.commands += 1;
         agent.failed += u64::from(run.has_failed());
@@ -161,9 +161,9 @@ impl Stats {
         agent.saved += run.bytes.saturating_sub(received);
         agent.hidden += run.hidden;
         agent.secrets += run.secrets;
-        let chars = run.command.char_indices().map(|(at, c)| at + c.len_utf8());
+        let chars = run.card.command.char_indices().map(|(at, c)| at + c.len_utf8());
         let end = chars.take_while(|end| *end <= COMMAND_BYTES).last().unwrap_or(0);
-        let command = &run.command[..end];
+        let command = &run.card.command[..end];
         let has_room = self.commands.len() < COMMANDS_MAX;
         match self.commands.get_mut(command) {
             Some(counts) => *counts = (counts.0 + 1, counts.1 + u64::from(run.has_failed())),
@@ -176,8 +176,12 @@ impl Stats {
             self.slowest.len() < LISTED || self.slowest.last().is_some_and(|last| last.duration_ms.0 < run.duration_ms);
         if is_slow && run.duration_ms > 0 {
             let (agent, command) = (name, command.to_owned());
-            let run =
-                SlowRun { duration_ms: Reverse(run.duration_ms), run: format!("{prefix}{}", run.seq), agent, command };
+            let run = SlowRun {
+                duration_ms: Reverse(run.duration_ms),
+                run: format!("{prefix}{}", run.card.seq),
+                agent,
+                command,
+            };
             self.slowest.push(run);
             self.slowest.sort();
             self.slowest.truncate(LISTED);

@@ -57,7 +57,7 @@ there, and none is shown twice.
                 return so_far(&run, lines.unwrap_or(10));
             }
             let number = chosen::number(&VERB, &run.to_string_lossy())?;
-            let is_it = |listed: &Listed| listed.seq == number && listed.state != RunState::Left;
+            let is_it = |listed: &Listed| listed.card.seq == number && listed.state != RunState::Left;
             if chosen::runs(&super::socket_path()?)?.iter().any(is_it) {
                 return watch(Some((number, lines)));
             }

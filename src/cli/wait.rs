@@ -182,7 +182,7 @@ fn past(seq: u64, awaited: &Wanted) -> Result<AwaitedEnd, Notice> {
     };
     out::wait_for_recorder();
     let found = RunReference::numbered(seq).find(&super::home()?, &super::socket_path()?)?;
-    let known = BackgroundRun { seq, line, command: found.start.command, ..BackgroundRun::default() };
+    let known = BackgroundRun { seq, line, command: found.start.card.command, ..BackgroundRun::default() };
     let run = match found.end {
         Some(end) => BackgroundRun { exit: Some(end.exit), signal: end.signal, ran_ms: end.duration_ms, ..known },
         None => known,

@@ -16,12 +16,6 @@ pub struct Card {
     pub caller: Caller,
     pub place: Place,
     pub command: CommandLine,
-    /// Its purpose, in its caller's words. May be empty.
-    pub why: String,
-    /// The name of its service. May be empty.
-    pub service: String,
-    /// The time limit that its caller set.
-    pub timeout: Option<Duration>,
     /// The sandbox that its shim runs it in, if the host does not run it.
     pub sandbox: Option<String>,
 }
@@ -89,8 +83,8 @@ pub struct Place {
     pub name: String,
 }
 
-/// What is run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is run, and what its caller said of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandLine {
     /// The command, without an agent's wrapper.
     pub text: String,
@@ -102,4 +96,10 @@ pub struct CommandLine {
     pub is_unwrapped: bool,
     /// An agent only looks at the shell.
     pub is_probe: bool,
+    /// Its purpose, in its caller's words. May be empty.
+    pub why: String,
+    /// The name of its service. May be empty.
+    pub service: String,
+    /// The time limit that its caller set.
+    pub timeout: Option<Duration>,
 }

@@ -11,10 +11,10 @@
 //! Readers skip fields that they do not know, so that a newer host's answers are understood.
 
 use rexec_sh::protocol::notice::{self, Notice};
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::core::card::Card;
-use crate::text::agent_name::{agent_name, is_meant};
+use crate::journal::record::{PublishedCard, RecordFields};
 
 /// An answer to an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,82 +174,42 @@ pub struct LastRun {
 }
 
 /// A command that runs, waits, or left processes behind.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Listed {
-    pub seq: u64,
+    /// Its texts are cut to [`crate::limits::ROSTER_TEXT_BYTES`].
+    #[serde(flatten)]
+    pub card: PublishedCard,
     pub state: RunState,
     /// The program that waits for an answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<String>,
     /// The words of its prompt, without control characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     /// The time since its arrival, milliseconds.
     pub age_ms: u64,
-    pub whoami: String,
-    /// The agent's program by its short name, if it is known.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub agent: String,
-    /// The agent's own name for its session.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub session: String,
-    /// The number among the sessions of callers with this name, from 2; 0 for the first one.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub session_number: u32,
-    /// The call of the agent's shell tool.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub call: String,
-    /// `subagent` or `hook`, if the caller is not the agent itself.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub role: String,
-    pub dir: String,
-    /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
-    pub command: String,
     /// The process id of its guard. Every process below the guard is the command's.
     pub guard: Option<i32>,
     /// The process ids of the command, if it has no guard.
     pub orphans: Vec<i32>,
-    /// The sandbox in which its shim runs it, if this host does not run it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<String>,
 }
 
-impl Listed {
-    /// The row of a run, with these texts of its card.
-    #[must_use]
-    pub fn of(card: &Card, dir: String, command: String) -> Self {
-        Self {
-            seq: card.run,
-            whoami: card.caller.whoami.clone(),
-            agent: card.caller.agent.to_owned(),
-            session: card.caller.session.clone(),
-            session_number: card.caller.session_number(),
-            call: card.caller.call.clone(),
-            role: card.caller.role.word().to_owned(),
-            sandbox: card.sandbox.clone(),
-            dir,
-            command,
-            ..Self::default()
-        }
+impl Serialize for Listed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (mut card, mut fields) = (self.card.fields(), RecordFields(serializer.serialize_map(None)?));
+        card.put(&["seq"], &mut fields)?;
+        fields.put("state", &self.state)?;
+        fields.put_set("asks", &self.asks)?;
+        fields.put_set("prompt", &self.prompt)?;
+        fields.put("age_ms", &self.age_ms)?;
+        let caller = ["whoami", "agent", "session", "session_number", "call", "role"];
+        card.put(&caller, &mut fields)?;
+        card.put(&["dir", "command"], &mut fields)?;
+        fields.put("guard", &self.guard)?;
+        fields.put("orphans", &self.orphans)?;
+        let without = ["time", "why", "name", "shell", "agent_version", "unwrapped", "probe"];
+        card.put_rest(&without, &mut fields)?;
+        fields.0.end()
     }
-
-    /// The caller's name as the console shows it.
-    #[must_use]
-    pub fn agent_name(&self) -> String {
-        agent_name(&self.whoami, self.session_number, &self.role)
-    }
-
-    /// Returns true if a person who names an agent means the caller of this command.
-    #[must_use]
-    pub fn is_of(&self, agent: &str) -> bool {
-        is_meant(agent, &self.whoami, self.session_number, &self.role)
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -296,12 +256,13 @@ mod tests {
     fn answers_are_read_as_they_are_written_and_news_are_skipped() {
         let pong = Answer::Pong { version: "1".to_owned(), pid: 7 };
         assert_eq!(serde_json::to_string(&pong).unwrap(), r#"{"result":"pong","version":"1","pid":7}"#);
-        let listed = Listed { seq: 3, state: RunState::Left, guard: Some(9), ..Listed::default() };
+        let card = PublishedCard { seq: 3, ..PublishedCard::default() };
+        let listed = Listed { card, state: RunState::Left, guard: Some(9), ..Listed::default() };
         let list = Answer::List { runs: vec![listed] };
         assert_eq!(Reply::read(&serde_json::to_string(&list).unwrap()), Some(Reply::Answer(list)));
         let newer = r#"{"result":"list","runs":[{"seq":1,"state":"frozen","colour":"red"}],"more":1}"#;
         let Some(Reply::Answer(Answer::List { runs })) = Reply::read(newer) else { panic!("no list") };
-        assert_eq!((runs[0].seq, runs[0].state), (1, RunState::Unknown));
+        assert_eq!((runs[0].card.seq, runs[0].state), (1, RunState::Unknown));
         let refusal = r#"{"exit":1,"output":"","error":"refused","message":"rexec: no such command\nhint: look\n"}"#;
         assert_eq!(Reply::read(refusal), Some(Reply::Refused(Notice::new(1, "no such command", "look"))));
         assert_eq!(Reply::read("{}"), None);

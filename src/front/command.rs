@@ -51,16 +51,15 @@ pub struct Command {
     pub caller: Caller,
     /// The process that `rexec run` has started, if its caller is below that.
     pub started: Option<Pid>,
+    /// The command as texts.
+    pub line: CommandLine,
+    pub exec: Vec<Vec<u8>>,
+    /// The command's text without the agent's wrapper.
+    pub text: Vec<u8>,
     /// The key that tells its caller's session from others.
     pub session_key: String,
     /// True if the caller gave no name; its name is then a fallback.
     pub is_unnamed: bool,
-    pub shell: String,
-    pub exec: Vec<Vec<u8>>,
-    /// The command's text without the agent's wrapper.
-    pub text: Vec<u8>,
-    /// True if the text lacks a wrapper.
-    pub is_unwrapped: bool,
     /// True if that wrapper is the one of the agent's own sandbox.
     pub is_in_agents_sandbox: bool,
     /// The number of directories from the working directory up to the top of its git project.
@@ -71,18 +70,8 @@ pub struct Command {
     pub dir: Option<String>,
     /// Variables that its caller named one by one; never those of a shim's environment.
     pub envs: BTreeMap<String, String>,
-    /// True if this is an agent's look at the shell, known to its last byte.
-    pub is_probe: bool,
     /// True if its output is for the agent's own program and not for a model. Then it passes unchanged.
     pub is_for_program: bool,
-    /// Its purpose, in its caller's words. May be empty.
-    pub why: String,
-    /// The name of its service. May be empty.
-    pub name: String,
-    /// True if `shell` is the program to run, searched as by execvp(3), and no shell.
-    pub is_words: bool,
-    /// The time limit that its caller set.
-    pub timeout: Option<Duration>,
     /// True if the caller kills the rest of the shell's process group once it has the result.
     pub kills_group: bool,
 }
@@ -129,43 +118,34 @@ impl Command {
             is_unnamed: run.whoami.is_empty() && started.is_empty() && marks.caller.agent.is_empty(),
             caller: Caller { whoami: caller::name(run.whoami, started, known), ..marks.caller },
             started: marks.started,
-            session_key: marks.key,
-            shell: run.shell.to_string_lossy().into_owned(),
-            exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
+            line: CommandLine {
+                text: lossy(&unwrapped.command),
+                words: extras.direct.is_some().then(|| run.argv.iter().map(|word| lossy(word.to_bytes())).collect()),
+                shell: run.shell.to_string_lossy().into_owned(),
+                is_unwrapped: unwrapped.is_unwrapped,
+                is_probe: unwrapped.is_probe,
+                why: lossy(&extras.why).trim().to_owned(),
+                service: String::new(),
+                timeout: (extras.timeout_ms > 0)
+                    .then(|| Duration::from_millis(extras.timeout_ms).min(limits::TIMEOUT_MAX)),
+            },
             text: unwrapped.command,
-            is_unwrapped: unwrapped.is_unwrapped,
+            session_key: marks.key,
+            exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
             is_in_agents_sandbox: unwrapped.is_sandboxed,
             depth: run.attributes.extras.project,
             project: None,
             dir: None,
             envs: given(run),
-            is_probe: unwrapped.is_probe,
             is_for_program: unwrapped.is_probe || unwrapped.is_for_program || caller::is_harness(env()),
-            name: String::new(),
-            why: String::from_utf8_lossy(&extras.why).trim().to_owned(),
-            is_words: extras.direct.is_some(),
-            timeout: (extras.timeout_ms > 0).then(|| Duration::from_millis(extras.timeout_ms).min(limits::TIMEOUT_MAX)),
             kills_group: extras.direct.is_none() && caller::kills_group(env()),
-        }
-    }
-
-    /// The command as texts.
-    #[must_use]
-    pub fn line(&self) -> CommandLine {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        CommandLine {
-            text: text(&self.text),
-            words: self.is_words.then(|| self.exec.iter().map(|word| text(word)).collect()),
-            shell: self.shell.clone(),
-            is_unwrapped: self.is_unwrapped,
-            is_probe: self.is_probe,
         }
     }
 
     /// The memory that it takes while it waits for its start, bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
-        self.frame.len() + self.text.len() + self.exec.iter().map(Vec::len).sum::<usize>()
+        self.frame.len() + self.text.len() + self.line.text.len() + self.exec.iter().map(Vec::len).sum::<usize>()
     }
 
     /// A redactor that masks the secrets of its environment and of its text.
@@ -200,8 +180,11 @@ fn given(run: &RunRequest<'_>) -> BTreeMap<String, String> {
     if !matches!(run.attributes.extras.direct, Some(Direct::Host | Direct::Bare)) {
         return BTreeMap::new();
     }
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let pairs = run.env.iter().filter(|entry| *entry != INSIDE).map(CStr::to_bytes);
     let pairs = pairs.filter_map(|entry| memchr::memchr(b'=', entry).map(|at| (&entry[..at], &entry[at + 1..])));
-    pairs.map(|(name, value)| (text(name), text(value))).collect()
+    pairs.map(|(name, value)| (lossy(name), lossy(value))).collect()
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

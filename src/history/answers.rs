@@ -43,7 +43,7 @@ impl FoundRun {
 
     /// The oldest answers in a file, `wanted` or somewhat more if it has so many, and true if the run began there.
     fn answers_in(&self, part: &JournalFile, file: &File, wanted: usize) -> io::Result<(Vec<InputRecord>, bool)> {
-        let seq = self.start.seq;
+        let seq = self.start.card.seq;
         let needle = format!("\"type\":\"input\",\"seq\":{seq},");
         let finder = Finder::new(&needle);
         let summary = part.summary(file);

@@ -23,7 +23,7 @@ impl FoundRun {
     /// The journal's file cannot be read.
     pub fn beginning(&self) -> io::Result<RunBeginning> {
         let file = File::open(&self.file)?;
-        let needle = format!("\"type\":\"start\",\"seq\":{},", self.start.seq);
+        let needle = format!("\"type\":\"start\",\"seq\":{},", self.start.card.seq);
         // The record of the end has all but the environment.
         let env = record_with::<StartRecord>(&file, &needle)?.and_then(|start| start.env);
         let mut environment = None;

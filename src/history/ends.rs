@@ -132,23 +132,30 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::journal::record::{RunEnd, StartRecord, line};
+    use crate::journal::record::{PublishedCard, RunEnd, StartRecord, line};
 
     #[test]
     fn each_end_is_read_once_and_when_it_is_whole() {
         let path = std::env::temp_dir().join(format!("rexec-ends-{}", std::process::id()));
         let mut file = File::create(&path).unwrap();
         let end = |seq| {
-            let start = StartRecord { seq, ..StartRecord::default() };
+            let start =
+                StartRecord { card: PublishedCard { seq, ..PublishedCard::default() }, ..StartRecord::default() };
             EndRecord { start, end: RunEnd { seq, ..RunEnd::default() }, ..EndRecord::default() }.line()
         };
         let mut known = OpenFile { session: "s".to_owned(), read: 0 };
         let news = |known: &mut OpenFile| {
             let mut seen = Vec::new();
-            known.read_new(&path, &mut |_, record| seen.push(record.start.seq)).unwrap();
+            known.read_new(&path, &mut |_, record| seen.push(record.start.card.seq)).unwrap();
             seen
         };
-        let (third, started) = (end(3), line("start", &StartRecord { seq: 2, ..StartRecord::default() }));
+        let (third, started) = (
+            end(3),
+            line(
+                "start",
+                &StartRecord { card: PublishedCard { seq: 2, ..PublishedCard::default() }, ..StartRecord::default() },
+            ),
+        );
         file.write_all(&[end(1), started, b"no record\n".to_vec(), third[..20].to_vec()].concat()).unwrap();
         assert_eq!(whole_lines(&path).unwrap(), std::fs::metadata(&path).unwrap().len() - 20);
         assert_eq!((news(&mut known), news(&mut known)), (vec![1], vec![]));

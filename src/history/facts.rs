@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::journal::line_fields::{LineFields, number_of, text_of};
+use crate::journal::line_fields::{LineFields, PlainValue};
 use crate::journal::reader::{Header, Record};
-use crate::journal::record::{RecordedOutput, RunEnd, StartRecord, VERSION};
-use crate::text::agent_name::agent_name;
+use crate::journal::record::{PublishedCard, RecordFields, RecordedOutput, RunEnd, VERSION};
 
 /// The beginning of a record's line, up to its type.
 const BEGINNING: &[u8] = b"{\"v\":1,\"type\":\"";
@@ -40,31 +40,8 @@ impl RunOutcome {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    pub seq: u64,
-    /// When it began, RFC 3339.
-    pub time: String,
-    pub whoami: String,
-    /// The short name of the agent's program.
-    pub agent: String,
-    /// The agent's session, as the agent names it. In JSON, `session` is the journal's.
-    #[serde(rename(serialize = "caller_session"))]
-    pub session: String,
-    /// Which of the sessions of callers with this name it is, from 2; 0 for the first one.
-    pub session_number: u32,
-    /// The call of the agent's shell tool.
-    pub call: String,
-    /// `subagent` or `hook`, if it is not the agent itself that calls.
-    pub role: String,
-    /// The sandbox of its caller, in which its shim ran it and reported it.
-    pub sandbox: Option<String>,
-    pub dir: String,
-    pub command: String,
-    /// The service's name, if it is one.
-    pub name: String,
-    /// `command` lacks its agent's wrapper.
-    pub unwrapped: bool,
-    /// It is an agent's look at the shell.
-    pub probe: bool,
+    #[serde(flatten, serialize_with = "put_card")]
+    pub card: PublishedCard,
     pub exit: u8,
     /// The signal that ended it.
     pub signal: Option<u8>,
@@ -94,7 +71,7 @@ pub struct Facts {
 impl Facts {
     /// Reads a run's record. `None` if the line is something else.
     pub(super) fn parse(line: &[u8]) -> Option<Facts> {
-        let (kind, seq) = head(line)?;
+        let (kind, _) = head(line)?;
         let outcome = match &*kind {
             "start" => RunOutcome::Open,
             "end" => RunOutcome::Ended,
@@ -102,7 +79,7 @@ impl Facts {
             _ => return None,
         };
         let facts = Facts::plain(line).or_else(|| serde_json::from_slice(line).ok())?;
-        Some(Facts { seq, outcome, ..facts })
+        Some(Facts { outcome, ..facts })
     }
 
     /// Reads a line in the recorder's form. `None` if it is in another one, or has a value that the recorder never
@@ -110,9 +87,7 @@ impl Facts {
     fn plain(line: &[u8]) -> Option<Facts> {
         let (mut fields, mut facts) = (LineFields::of(line), Facts::default());
         while let Some((name, value)) = fields.take_next().ok()? {
-            if value != b"null" || !OPTIONAL.contains(&name) {
-                facts.set(name, value)?;
-            }
+            facts.set(name, value)?;
         }
         Some(facts)
     }
@@ -120,32 +95,19 @@ impl Facts {
     /// Sets a field. Ignores other names. `None` if the field cannot have this value.
     fn set(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         match name {
-            b"time" => self.time = text_of(value)?,
-            b"whoami" => self.whoami = text_of(value)?,
-            b"agent" => self.agent = text_of(value)?,
-            b"session" => self.session = text_of(value)?,
-            b"session_number" => self.session_number = number_of(value)?,
-            b"call" => self.call = text_of(value)?,
-            b"role" => self.role = text_of(value)?,
-            b"sandbox" => self.sandbox = Some(text_of(value)?),
-            b"dir" => self.dir = text_of(value)?,
-            b"command" => self.command = text_of(value)?,
-            b"name" => self.name = text_of(value)?,
-            b"unwrapped" => self.unwrapped = truth_of(value)?,
-            b"probe" => self.probe = truth_of(value)?,
-            b"exit" => self.exit = number_of(value)?,
-            b"signal" => self.signal = Some(number_of(value)?),
-            b"duration_ms" => self.duration_ms = number_of(value)?,
-            b"queued_ms" => self.queued_ms = number_of(value)?,
-            b"bytes" => self.bytes = number_of(value)?,
-            b"received" => self.received = Some(number_of(value)?),
-            b"hidden" => self.hidden = number_of(value)?,
-            b"error" => self.error = Some(text_of(value)?),
-            b"by" => self.by = Some(text_of(value)?),
-            b"left_count" => self.left_count = number_of(value)?,
-            b"secrets" => self.secrets = number_of(value)?,
-            b"raw" => self.raw = Some(text_of(value)?),
-            _ => {}
+            b"exit" => self.exit = PlainValue::of(value)?,
+            b"signal" => self.signal = PlainValue::of(value)?,
+            b"duration_ms" => self.duration_ms = PlainValue::of(value)?,
+            b"queued_ms" => self.queued_ms = PlainValue::of(value)?,
+            b"bytes" => self.bytes = PlainValue::of(value)?,
+            b"received" => self.received = PlainValue::of(value)?,
+            b"hidden" => self.hidden = PlainValue::of(value)?,
+            b"error" => self.error = PlainValue::of(value)?,
+            b"by" => self.by = PlainValue::of(value)?,
+            b"left_count" => self.left_count = PlainValue::of(value)?,
+            b"secrets" => self.secrets = PlainValue::of(value)?,
+            b"raw" => self.raw = PlainValue::of(value)?,
+            _ => _ = self.card.set(name, value)?,
         }
         Some(())
     }
@@ -163,22 +125,14 @@ impl Facts {
             | Record::Dropped(_)
             | Record::Close(_) => return None,
         };
-        let StartRecord { seq, time, whoami, dir, command, name, unwrapped, probe, .. } = start;
-        let StartRecord { agent, session, session_number, call, role, sandbox, .. } = start;
         let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, by, left_count, received, hidden, .. } = end;
         let RecordedOutput { text, raw, secrets, .. } = output.unwrap_or_default();
         #[rustfmt::skip]
         let facts = Facts {
-            seq, time, whoami, dir, command, name, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error, by,
-            left_count, received, hidden, secrets, raw, outcome, agent, session, session_number, call, role, sandbox,
+            card: start.card, exit, signal, duration_ms, queued_ms, bytes, error, by, left_count, received, hidden,
+            secrets, raw, outcome,
         };
         Some((facts, Some(text)))
-    }
-
-    /// The caller's name as the console shows it.
-    #[must_use]
-    pub fn agent_name(&self) -> String {
-        agent_name(&self.whoami, self.session_number, &self.role)
     }
 
     /// Returns true if it ended and not with code 0, and for a lost run.
@@ -192,15 +146,14 @@ impl Facts {
     }
 }
 
-/// The fields that may be null.
-const OPTIONAL: [&[u8]; 6] = [b"sandbox", b"signal", b"received", b"error", b"by", b"raw"];
-
-fn truth_of(value: &[u8]) -> Option<bool> {
-    match value {
-        b"true" => Some(true),
-        b"false" => Some(false),
-        _ => None,
-    }
+/// In this form, `session` is the journal's, and empty facts stand, too.
+fn put_card<S: Serializer>(card: &PublishedCard, serializer: S) -> Result<S::Ok, S::Error> {
+    let (mut card, mut fields) = (card.all_fields(), RecordFields(serializer.serialize_map(None)?));
+    card.put(&["seq", "time", "whoami", "agent"], &mut fields)?;
+    card.put_as("session", "caller_session", &mut fields)?;
+    card.put(&["session_number", "call", "role", "sandbox", "dir", "command", "name"], &mut fields)?;
+    card.put_rest(&["why", "shell", "agent_version"], &mut fields)?;
+    fields.0.end()
 }
 
 /// The type and the number in a record's line, which need not be whole. `None` if it is not a record of a version that
@@ -230,11 +183,11 @@ mod tests {
         let plain = r#"{"v":1,"type":"end","seq":3,"whoami":"Codex","dir":"/a b/\u00e9\\","envs":{"A":"}"},"exec":["sh","-c","x \"y\""],"exit":7,"output":"q \"quoted\" ü\n\\","time":"t","error":null,"command":"x \"y\"","duration_ms":12,"signal":9,"bytes":5,"received":4,"secrets":1,"raw":"raw/1.out","session_number":2,"role":"hook","unwrapped":true}"#;
         let value: serde_json::Value = serde_json::from_str(plain).unwrap();
         let (spaced, facts) = (serde_json::to_string_pretty(&value).unwrap(), Facts::parse(plain.as_bytes()).unwrap());
-        assert_eq!(Facts::plain(plain.as_bytes()), Some(Facts { seq: 0, outcome: RunOutcome::Open, ..facts.clone() }));
+        assert_eq!(Facts::plain(plain.as_bytes()), Some(Facts { outcome: RunOutcome::Open, ..facts.clone() }));
         assert_eq!(Facts::plain(spaced.as_bytes()), None, "another form");
         assert_eq!(Facts::parse(spaced.replace('\n', " ").as_bytes()), Some(facts.clone()));
-        assert_eq!((facts.exit, facts.dir.as_str(), facts.command.as_str()), (7, "/a b/é\\", "x \"y\""));
-        assert_eq!((facts.signal, facts.error, facts.unwrapped), (Some(9), None, true));
+        assert_eq!((facts.exit, facts.card.dir.as_str(), facts.card.command.as_str()), (7, "/a b/é\\", "x \"y\""));
+        assert_eq!((facts.signal, facts.error, facts.card.unwrapped), (Some(9), None, true));
         for wrong in [r#""exit":700"#, r#""exit":"7""#, r#""exit":null"#, r#""exit":7.0"#] {
             let line = plain.replace(r#""exit":7"#, wrong);
             assert_eq!(Facts::parse(line.as_bytes()), None, "{wrong}: not a record for any reader");
@@ -246,20 +199,16 @@ mod tests {
     fn both_readers_know_every_field() {
         let text = |text: &str| text.to_owned();
         let facts = Facts {
-            seq: 0,
-            time: text("a"),
-            whoami: text("b"),
-            agent: text("c"),
-            session: text("d"),
-            session_number: 1,
-            call: text("e"),
-            role: text("f"),
-            sandbox: Some(text("g")),
-            dir: text("h"),
-            command: text("i"),
-            name: text("j"),
-            unwrapped: true,
-            probe: true,
+            card: PublishedCard {
+                seq: 1,
+                whoami: text("b"),
+                session: text("d"),
+                session_number: 1,
+                sandbox: Some(text("g")),
+                command: text("i"),
+                probe: true,
+                ..PublishedCard::default()
+            },
             exit: 2,
             signal: Some(3),
             duration_ms: 4,

@@ -95,9 +95,11 @@ fn find_unnumbered(file: File, seq: u64) -> io::Result<Option<FoundRun>> {
     let mut found = None;
     for record in JournalReader::new(file) {
         match record? {
-            Record::Start(start) if start.seq == seq => found = Some(FoundRun::new(RunOutcome::Open, *start)),
-            Record::Lost(lost) if lost.start.seq == seq => found = Some(FoundRun::new(RunOutcome::Lost, lost.start)),
-            Record::End(end) if end.start.seq == seq => found = Some(FoundRun::ended(*end)),
+            Record::Start(start) if start.card.seq == seq => found = Some(FoundRun::new(RunOutcome::Open, *start)),
+            Record::Lost(lost) if lost.start.card.seq == seq => {
+                found = Some(FoundRun::new(RunOutcome::Lost, lost.start))
+            }
+            Record::End(end) if end.start.card.seq == seq => found = Some(FoundRun::ended(*end)),
             _ => {}
         }
     }

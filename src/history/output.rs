@@ -72,7 +72,7 @@ impl FoundRun {
     }
 
     fn raw_name(&self) -> Option<String> {
-        let unfinished = || (self.end.is_none()).then(|| format!("raw/{}-{}.out", self.session, self.start.seq));
+        let unfinished = || (self.end.is_none()).then(|| format!("raw/{}-{}.out", self.session, self.start.card.seq));
         self.recorded.raw.clone().or_else(unfinished)
     }
 

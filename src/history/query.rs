@@ -49,15 +49,15 @@ impl Query {
     /// Returns true if the run meets every condition but the text.
     pub(super) fn wants(&self, run: &Facts, is_alive: bool) -> bool {
         let is_ended = run.outcome == RunOutcome::Ended;
-        let agent = |agent: &String| is_meant(agent, &run.whoami, run.session_number, &run.role);
-        let began = || milliseconds(&run.time);
+        let agent = |agent: &String| is_meant(agent, &run.card.whoami, run.card.session_number, &run.card.role);
+        let began = || milliseconds(&run.card.time);
         self.agent.as_ref().is_none_or(agent)
-            && self.session.as_ref().is_none_or(|session| run.session.starts_with(session.as_str()))
+            && self.session.as_ref().is_none_or(|session| run.card.session.starts_with(session.as_str()))
             && (!self.is_failed || run.has_failed())
             && (!self.is_running || (is_alive && run.outcome == RunOutcome::Open))
             && self.since.is_none_or(|since| began().is_some_and(|at| at >= since))
             && self.until.is_none_or(|until| began().is_some_and(|at| at < until))
-            && (self.dir.is_none() && self.dir_name.is_none() || self.wants_dir(Path::new(&run.dir)))
+            && (self.dir.is_none() && self.dir_name.is_none() || self.wants_dir(Path::new(&run.card.dir)))
             && self.slow_ms.is_none_or(|slow| is_ended && run.duration_ms >= slow)
             && self.exit.is_none_or(|code| is_ended && run.exit == code)
     }
@@ -123,7 +123,7 @@ impl Query {
     /// directory.
     pub(super) fn has_text(&self, run: &Facts, output: impl FnOnce() -> Option<String>, home: &Path) -> bool {
         let Some(text) = &self.text else { return true };
-        run.command.contains(text)
+        run.card.command.contains(text)
             || (self.is_any_output
                 && (output().is_some_and(|output| output.contains(text)) || raw_has(run, home, text)))
     }

@@ -37,7 +37,7 @@ impl FoundRun {
             _ => return Ok(None),
         };
         file.seek(SeekFrom::Start(from))?;
-        Ok(RunRecording::of(events(file.take(to.saturating_sub(from)), self.start.seq)?))
+        Ok(RunRecording::of(events(file.take(to.saturating_sub(from)), self.start.card.seq)?))
     }
 
     /// Reads the recorded output of a run without an end. `None` if nothing is recorded.
@@ -49,7 +49,7 @@ impl FoundRun {
         for path in self.recording_files()? {
             match File::open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                file => found.append(&mut events(file?, self.start.seq)?),
+                file => found.append(&mut events(file?, self.start.card.seq)?),
             }
         }
         Ok(RunRecording::of(found))

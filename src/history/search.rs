@@ -138,7 +138,7 @@ impl<'q> Search<'q> {
 
     fn note(&mut self, run: Facts, output: impl FnOnce() -> Option<String>) {
         let is_wanted = self.query.wants(&run, self.is_alive) && self.query.has_text(&run, output, self.session.home());
-        self.runs.insert(run.seq, is_wanted.then(|| Box::new(run)));
+        self.runs.insert(run.card.seq, is_wanted.then(|| Box::new(run)));
     }
 
     /// Reads a file from its beginning, because its runs may have no numbers.

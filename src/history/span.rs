@@ -51,7 +51,7 @@ impl SessionHistory {
             // A file of the tool before has no first line and no count.
             let result = super::search(self, &super::Query::default(), usize::MAX)?;
             span.commands = result.runs.len() as u64;
-            let times = || result.runs.iter().map(|run| run.time.as_str()).filter(|time| !time.is_empty());
+            let times = || result.runs.iter().map(|run| run.card.time.as_str()).filter(|time| !time.is_empty());
             span.began = times().min().unwrap_or_default().to_owned();
             span.ended = times().max().map(str::to_owned);
         }

@@ -41,7 +41,7 @@ pub fn for_each_start(session: &SessionHistory, query: &Query, mut each: impl Fn
             };
             let is_wanted =
                 Facts::of(Record::Start(Box::new(start.clone()))).is_some_and(|(run, _)| query.wants(&run, false));
-            if is_wanted && seen.insert(start.seq) {
+            if is_wanted && seen.insert(start.card.seq) {
                 let base = start.env.as_ref().and_then(|env| Some((env, environments.get(&env.id)?)));
                 let environment = base.map(|(env, base)| env.applied(base));
                 each(RunBeginning { start, environment });

@@ -86,7 +86,7 @@ impl Host {
             self.runs.size_answer(job, pty::Size { rows: request.rows, cols: request.cols });
         }
         let described = self.runs.get(job).map(|run| &run.description).or_else(|| self.reports.description(job));
-        let command = described.map(|description| description.command.clone()).unwrap_or_default();
+        let command = described.map(|description| description.card.command.clone()).unwrap_or_default();
         self.peers.attach(id, job, &Answer::Attach { seq: job.0, command }, &mut self.engine);
     }
 

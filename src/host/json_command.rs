@@ -18,7 +18,7 @@ use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::shell_places::places;
 use rexec_sh::protocol::wire::{self, Attributes, Direct, Extras, Stdio};
 
-use crate::core::card::Caller;
+use crate::core::card::{Caller, CommandLine};
 use crate::core::end::StartError;
 use crate::front::caller::CallerMarks;
 use crate::front::command::Command;
@@ -112,6 +112,15 @@ pub(super) fn command(
     let argv: Vec<CString> = argv.collect();
     let frame = encode(&attributes, request.whoami.as_bytes(), (&program, &argv), &env, inherited);
     let exec: Vec<Vec<u8>> = request.exec.iter().map(|word| word.clone().into_bytes()).collect();
+    let line = CommandLine {
+        text: request.text.clone().unwrap_or_else(|| request.exec.join(" ")),
+        words: Some(request.exec.clone()),
+        shell: request.exec[0].clone(),
+        why: request.why.clone().unwrap_or_default(),
+        service: request.name.clone().unwrap_or_default(),
+        timeout: Some(request.timeout).filter(|&seconds| seconds > 0.0).map(Duration::from_secs_f64),
+        ..CommandLine::default()
+    };
     let marks = CallerMarks::named(&request.session);
     let command = Command {
         frame: frame.clone().unwrap_or_default(),
@@ -131,20 +140,14 @@ pub(super) fn command(
         started: marks.started,
         session_key: marks.key,
         is_unnamed: false,
-        shell: request.exec[0].clone(),
-        text: request.text.clone().map_or_else(|| exec.join(&b' '), String::into_bytes),
-        is_unwrapped: false,
+        text: line.text.clone().into_bytes(),
+        line,
         is_in_agents_sandbox: false,
         exec,
         depth: None,
         project: None,
         dir: Some(request.dir.clone()),
         envs: set_on_purpose(request),
-        why: request.why.clone().unwrap_or_default(),
-        name: request.name.clone().unwrap_or_default(),
-        is_words: true,
-        timeout: Some(request.timeout).filter(|&seconds| seconds > 0.0).map(Duration::from_secs_f64),
-        is_probe: false,
         is_for_program: false,
         kills_group: false,
     };

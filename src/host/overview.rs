@@ -37,8 +37,8 @@ impl Host {
             };
             let call = Call {
                 run: job.0,
-                agent: run.description.card.caller.whoami.clone(),
-                command: run.description.command.clone(),
+                agent: run.description.card.whoami.clone(),
+                command: run.description.card.command.clone(),
                 message: format!("#{} waits for your answer to {program}{words}", job.0),
             };
             self.screen.ring(&SafeText::escaped(&call.message));
@@ -65,7 +65,7 @@ impl Host {
             match self.engine.job(job).filter(|known| !known.is_closed()) {
                 Some(known) => facts.runs.push(StatusRun {
                     number: job.0,
-                    command: run.description.command.lines().next().unwrap_or_default().to_owned(),
+                    command: run.description.card.command.lines().next().unwrap_or_default().to_owned(),
                     since: run.accepted,
                     waits: match Job::waiting(known) {
                         None => Waits::No,

@@ -83,7 +83,7 @@ impl RecorderLink {
         environment: impl IntoIterator<Item = &'a [u8]>,
         now: Instant,
     ) {
-        if let Some(cursor) = engine.attach(JobId(start.seq), self.feed.lag()) {
+        if let Some(cursor) = engine.attach(JobId(start.card.seq), self.feed.lag()) {
             self.feed.begin(cursor, start, environment, self.process.out.buffer(), now);
         }
     }

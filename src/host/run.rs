@@ -3,7 +3,6 @@
 //! A run outlives its job: the job closes with the shell's end and its last output, the run goes when its guard is gone
 //! and its streams are closed.
 
-use std::rc::Rc;
 use std::time::Instant;
 
 use rexec_sh::protocol::wire;
@@ -19,11 +18,11 @@ use super::turn::PeerId;
 use crate::core::card::Card;
 use crate::core::end::StartError;
 use crate::core::entry::Stream;
-use crate::front::answer::Listed;
 use crate::front::budget::Share;
 use crate::front::command::Command;
 use crate::front::projects::ProjectId;
 use crate::io::port::Port;
+use crate::journal::record::PublishedCard;
 use crate::limits;
 use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::{self, pty, tree};
@@ -113,39 +112,37 @@ pub(super) struct GuardLink {
     pub(super) left_by: Option<ProcessGroup>,
 }
 
-/// The description of a command in a list of runs and in messages. Its texts are cut to `ROSTER_TEXT_BYTES`.
+/// The description of a command in lists of runs and in messages. It lives as long as the run, also while only processes
+/// are left of it, so no text in it is long.
 #[derive(Debug)]
 pub(super) struct Description {
-    pub(super) card: Rc<Card>,
-    pub(super) shell: String,
-    /// Without its secrets, like `command`.
-    pub(super) dir: String,
-    pub(super) command: String,
+    /// Its texts are cut to `ROSTER_TEXT_BYTES`, and without its secrets if the host masks them for agents.
+    pub(super) card: PublishedCard,
+    /// Its caller gave words and not a line for a shell.
+    pub(super) is_words: bool,
     /// Its caller kills the rest of the shell's process group.
     pub(super) kills_group: bool,
     pub(super) project: Option<ProjectId>,
-    /// Masks its secrets for agents, if the host does that. It lives as long as the run.
+    /// Masks its secrets for agents, if the host does that.
     pub(super) secrets: Option<Redactor>,
 }
 
 impl Description {
-    pub(super) fn listed(&self) -> Listed {
-        Listed::of(&self.card, self.dir.clone(), self.command.clone())
-    }
-
     /// The description of a command without these secrets.
-    pub(super) fn of(card: &Rc<Card>, secrets: Option<Redactor>) -> Self {
-        let clipped = |text: &str| {
-            let most = text.len().min(limits::ROSTER_TEXT_BYTES);
-            String::from_utf8_lossy(&text.as_bytes()[..most]).into_owned()
-        };
-        let (dir, text) = (&card.place.dir, &card.command.text);
-        let (dir, command) = match &secrets {
-            None => (clipped(dir), clipped(text)),
-            Some(secrets) => (clipped(&secrets.masked_text(dir)), clipped(&secrets.masked_command(text))),
-        };
-        let (card, shell) = (Rc::clone(card), clipped(&card.command.shell));
-        Self { card, shell, dir, command, kills_group: false, project: None, secrets }
+    pub(super) fn of(card: &Card, secrets: Option<Redactor>) -> Self {
+        let mut published = PublishedCard::from(card);
+        for (name, text) in published.texts_mut() {
+            match (name, &secrets) {
+                ("command", Some(secrets)) => *text = secrets.masked_command(text),
+                ("dir" | "why" | "name", Some(secrets)) => *text = secrets.masked_text(text),
+                _ => {}
+            }
+            if text.len() > limits::ROSTER_TEXT_BYTES {
+                *text = String::from_utf8_lossy(&text.as_bytes()[..limits::ROSTER_TEXT_BYTES]).into_owned();
+            }
+        }
+        let is_words = card.command.words.is_some();
+        Self { card: published, is_words, kills_group: false, project: None, secrets }
     }
 }
 
@@ -323,5 +320,34 @@ impl ActiveRun {
             // A terminal whose input is full already has something to read.
             let _ = port.write(|fd| sys::write(fd, END_OF_FILE));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::card::{Caller, CommandLine, Place};
+
+    /// A run that left a process may stay in lists for days.
+    #[test]
+    fn a_description_keeps_no_long_text() {
+        let long = "é".repeat(100_000);
+        let card = Card {
+            run: 1,
+            time: String::new(),
+            at: Instant::now(),
+            caller: Caller { version: long.clone(), session: long.clone(), ..Caller::default() },
+            place: Place { dir: long.clone(), name: String::new() },
+            command: CommandLine {
+                text: long.clone(),
+                why: long.clone(),
+                shell: long.clone(),
+                ..CommandLine::default()
+            },
+            sandbox: Some(long),
+        };
+        let description = Description::of(&card, None);
+        let lengths = description.card.texts().map(|(_, text)| text.len()).filter(|length| *length > 0);
+        assert_eq!(lengths.collect::<Vec<_>>(), [limits::ROSTER_TEXT_BYTES; 7]);
     }
 }

@@ -206,7 +206,7 @@ impl Starts {
                     engine.give_up_unanswered(job);
                 }
                 runs.close_unread(job, turn, engine);
-                if let Some(timeout) = pending.command.timeout {
+                if let Some(timeout) = pending.command.line.timeout {
                     runs.limit(job, timeout, turn.now);
                 }
                 let waited = turn.now.saturating_duration_since(accepted);

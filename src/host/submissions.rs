@@ -25,7 +25,7 @@ use crate::front::budget::Share;
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
 use crate::front::span::SpanIds;
-use crate::journal::record::{self, StartRecord};
+use crate::journal::record::{self, PublishedCard, StartRecord};
 use crate::sink::console::Heading;
 use crate::sys;
 use crate::sys::caller_descriptor::CallerDescriptor;
@@ -121,7 +121,7 @@ impl Host {
     ) -> Option<JobId> {
         let job = self.engine.submit()?;
         // The snapshot that an agent takes of its shell would hand them on to the commands that follow.
-        let has_markers = self.options.markers && !command.is_probe;
+        let has_markers = self.options.markers && !command.line.is_probe;
         if has_markers || command.dir.is_some() || command.knows_caller {
             mark(&mut command, job);
         }
@@ -179,10 +179,7 @@ impl Host {
             at: self.turn.now,
             caller: command.caller.clone(),
             place: Place { name: place(&dir, command.depth.map(usize::from), &home), dir },
-            command: command.line(),
-            why: command.why.clone(),
-            service: command.name.clone(),
-            timeout: command.timeout,
+            command: command.line.clone(),
             sandbox,
         })
     }
@@ -200,7 +197,8 @@ impl Host {
             relayed: command.stdio.stdout_tty && plan.is_relayed(),
             trace: command.trace.map(|trace| trace.header()).unwrap_or_default(),
             trace_parent: command.trace.and_then(|trace| trace.parent()).unwrap_or_default(),
-            ..StartRecord::from(&**card)
+            card: PublishedCard::from(&**card),
+            ..StartRecord::default()
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
         start.set_dir(dir);

@@ -56,7 +56,7 @@ impl Host {
     fn stop(&mut self, id: PeerId, is_forced: bool) {
         let runs = self.all_running();
         if !runs.is_empty() && !is_forced {
-            let numbers: Vec<String> = runs.iter().take(5).map(|run| format!("#{}", run.seq)).collect();
+            let numbers: Vec<String> = runs.iter().take(5).map(|run| format!("#{}", run.card.seq)).collect();
             let more = if runs.len() > numbers.len() { ", …" } else { "" };
             let problem = format_args!("commands run or left processes: {}{more}", numbers.join(", "));
             let hint = "rexec ps shows them; rexec --stop-host --force ends them with the host";
@@ -76,7 +76,7 @@ impl Host {
         let helpers = self.helper_pids();
         let mut runs = self.runs.list(&helpers, &mut self.turn, &mut self.engine);
         runs.append(&mut self.list_reported());
-        runs.sort_by_key(|run| run.seq);
+        runs.sort_by_key(|run| run.card.seq);
         runs
     }
 
@@ -85,7 +85,7 @@ impl Host {
         let count = |states: &[RunState]| {
             u64::try_from(runs.iter().filter(|run| states.contains(&run.state)).count()).unwrap_or(u64::MAX)
         };
-        let mut agents: Vec<String> = runs.iter().map(|run| run.whoami.clone()).collect();
+        let mut agents: Vec<String> = runs.iter().map(|run| run.card.whoami.clone()).collect();
         agents.sort_unstable();
         agents.dedup();
         let left = count(&[RunState::Left]);

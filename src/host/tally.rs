@@ -64,7 +64,7 @@ impl Tally {
         let exit = end.code();
         self.failed += u64::from(exit != 0);
         self.failed_today += u64::from(exit != 0);
-        let (whoami, command) = (known.card.caller.whoami.clone(), known.command.clone());
+        let (whoami, command) = (known.card.whoami.clone(), known.card.command.clone());
         self.last = Some((LastRun { seq: job.0, whoami, command, exit, ended_ms: 0 }, now));
         true
     }

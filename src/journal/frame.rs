@@ -97,7 +97,7 @@ fn encode_entries<'a>(start: &StartRecord, environment: impl IntoIterator<Item =
     let (mut entries, mut has_entries) = (Vec::new(), false);
     for entry in environment.into_iter().filter(is_sent) {
         if entries.len() > FRAME_BYTES_MAX - 2 * ENTRY_BYTES_MAX {
-            Frame::Entries { seq: start.seq, entries: &entries }.encode(out);
+            Frame::Entries { seq: start.card.seq, entries: &entries }.encode(out);
             entries.clear();
         }
         entries.extend_from_slice(entry);
@@ -105,7 +105,7 @@ fn encode_entries<'a>(start: &StartRecord, environment: impl IntoIterator<Item =
         has_entries = true;
     }
     if has_entries {
-        Frame::Entries { seq: start.seq, entries: &entries }.encode(out);
+        Frame::Entries { seq: start.card.seq, entries: &entries }.encode(out);
     }
     has_entries
 }

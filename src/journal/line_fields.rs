@@ -101,7 +101,7 @@ impl<'l> LineFields<'l> {
 
 /// The text of a JSON string. `None` if the value is not one.
 #[must_use]
-pub fn text_of(value: &[u8]) -> Option<String> {
+fn text_of(value: &[u8]) -> Option<String> {
     let inner = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if memchr(b'\\', inner).is_some() {
         return serde_json::from_slice(value).ok();
@@ -114,6 +114,52 @@ pub fn text_of(value: &[u8]) -> Option<String> {
 pub fn number_of<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
     let is_plain = value.iter().all(u8::is_ascii_digit) && (value.len() == 1 || value.first() != Some(&b'0'));
     std::str::from_utf8(value).ok().filter(|_| is_plain)?.parse().ok()
+}
+
+/// A type that a field's value can have.
+pub trait PlainValue: Sized {
+    /// Reads the value. `None` if it is another type's, or in a form in which the recorder does not write it.
+    fn of(value: &[u8]) -> Option<Self>;
+}
+
+impl PlainValue for String {
+    fn of(value: &[u8]) -> Option<Self> {
+        text_of(value)
+    }
+}
+
+impl PlainValue for bool {
+    fn of(value: &[u8]) -> Option<Self> {
+        match value {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl PlainValue for u8 {
+    fn of(value: &[u8]) -> Option<Self> {
+        number_of(value)
+    }
+}
+
+impl PlainValue for u32 {
+    fn of(value: &[u8]) -> Option<Self> {
+        number_of(value)
+    }
+}
+
+impl PlainValue for u64 {
+    fn of(value: &[u8]) -> Option<Self> {
+        number_of(value)
+    }
+}
+
+impl<T: PlainValue> PlainValue for Option<T> {
+    fn of(value: &[u8]) -> Option<Self> {
+        if value == b"null" { Some(None) } else { T::of(value).map(Some) }
+    }
 }
 
 #[cfg(test)]

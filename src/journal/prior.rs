@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
+use super::record::{EndRecord, PublishedCard, RecordedOutput, RunEnd, StartRecord};
 
 /// The longest line that is read, bytes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
@@ -37,7 +37,12 @@ pub(super) fn parse(line: &[u8], seq: u64) -> Option<EndRecord> {
     let PriorRecord { whoami, dir, envs, exec, exit, output, time, error } = serde_json::from_slice(line).ok()?;
     let exit = u8::try_from(exit).unwrap_or(u8::MAX);
     let command = shell_words(&exec);
-    let start = StartRecord { seq, time, whoami, dir, envs, exec, command, ..StartRecord::default() };
+    let start = StartRecord {
+        card: PublishedCard { seq, time, whoami, dir, command, ..PublishedCard::default() },
+        envs,
+        exec,
+        ..StartRecord::default()
+    };
     let signal = exit.checked_sub(128).filter(|signal| (1..=64).contains(signal));
     let bytes = output.len() as u64;
     let end = RunEnd { seq, exit, signal, bytes, error, ..RunEnd::default() };
@@ -65,7 +70,7 @@ mod tests {
     fn a_line_of_the_tool_before() {
         let line = br#"{"whoami":"Codex","dir":"/p","envs":{},"exec":["sh","-c","it's"],"exit":143,"output":"x\n","time":"t","error":"aborted"}"#;
         let EndRecord { start, end, output } = parse(line, 3).unwrap();
-        assert_eq!((start.seq, start.command.as_str(), end.signal), (3, r"sh -c 'it'\''s'", Some(15)));
+        assert_eq!((start.card.seq, start.card.command.as_str(), end.signal), (3, r"sh -c 'it'\''s'", Some(15)));
         assert_eq!((output.text.as_str(), end.bytes, end.error.as_deref()), ("x\n", 2, Some("aborted")));
         for line in ["{}", "[]", r#"{"exec":["ls"]}"#, r#"{"exec":"ls","exit":0}"#, r#"{"exec":["ls"],"exit":0"#] {
             assert!(parse(line.as_bytes(), 1).is_none(), "{line}");

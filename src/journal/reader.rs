@@ -240,6 +240,7 @@ pub fn closing(file: &File) -> io::Result<Option<CloseRecord>> {
 mod tests {
     use super::super::record::line;
     use super::*;
+    use crate::journal::record::PublishedCard;
 
     #[test]
     fn a_line_that_is_not_understood_costs_nothing_else() {
@@ -258,7 +259,10 @@ mod tests {
                 entries,
                 [
                     Record::Open(OpenRecord { pid: 3, ..OpenRecord::default() }),
-                    Record::Start(Box::new(StartRecord { seq: 5, ..StartRecord::default() })),
+                    Record::Start(Box::new(StartRecord {
+                        card: PublishedCard { seq: 5, ..PublishedCard::default() },
+                        ..StartRecord::default()
+                    })),
                     Record::Close(CloseRecord { time: "t".into(), ..CloseRecord::default() }),
                 ]
             );

@@ -21,6 +21,7 @@
 //! cuts the output; a reader ignores fields that it does not know and has a default for every field that is missing,
 //! so fields may come and go within one `v`.
 
+mod card;
 mod close;
 mod dropped;
 mod end;
@@ -43,11 +44,13 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
+pub use card::{CardFields, PublishedCard};
 pub use close::CloseRecord;
 pub use dropped::DroppedRecord;
 pub use end::{EndRecord, PortHolder, RecordedOutput, RunEnd, Straggler};
 pub use environment::{EnvironmentRecord, EnvironmentRef, KeptEnvironment};
 pub use environments::Environments;
+pub use fields::RecordFields;
 pub use input::InputRecord;
 pub use lost::LostRecord;
 pub use mark::MarkRecord;

@@ -115,8 +115,8 @@ impl Appender {
 
     /// Takes over a run whose start an earlier recorder wrote to this file.
     pub(super) fn adopt(&mut self, start: Rc<StartRecord>) {
-        self.done.starts.push(start.seq);
-        self.running.insert(start.seq, start);
+        self.done.starts.push(start.card.seq);
+        self.running.insert(start.card.seq, start);
     }
 
     /// Acknowledges the end of a run whose end is in the file already or will never be there.
@@ -144,8 +144,8 @@ impl Appender {
 
     fn acknowledge(&mut self, record: &Unwritten) {
         match record {
-            Unwritten::Start(start) => self.done.starts.push(start.seq),
-            Unwritten::End(end) => self.done.ends.push(end.start.seq),
+            Unwritten::Start(start) => self.done.starts.push(start.card.seq),
+            Unwritten::End(end) => self.done.ends.push(end.start.card.seq),
             Unwritten::Input(_) | Unwritten::Unseen(_) => self.done.asides += 1,
             Unwritten::Dropped(count) => self.done.dropped += count,
         }
@@ -332,12 +332,12 @@ impl Appender {
         let volume = self.volume.as_mut().ok_or(io::ErrorKind::NotFound)?;
         match record {
             Unwritten::Start(start) => {
-                volume.write_start(start.seq, &lines)?;
-                self.running.insert(start.seq, Rc::clone(start));
+                volume.write_start(start.card.seq, &lines)?;
+                self.running.insert(start.card.seq, Rc::clone(start));
             }
             Unwritten::End(end) => {
-                volume.write_end(end.start.seq, &lines)?;
-                self.running.remove(&end.start.seq);
+                volume.write_end(end.start.card.seq, &lines)?;
+                self.running.remove(&end.start.card.seq);
             }
             Unwritten::Input(input) => volume.write_input(input)?,
             Unwritten::Unseen(unseen) => volume.write_unseen(unseen)?,

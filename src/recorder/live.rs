@@ -80,7 +80,7 @@ impl Live {
         let mut masks = Masks::new(variables(entries), &start);
         let is_verbatim = std::mem::take(&mut start.relayed);
         let start = Rc::new(masks.start(start));
-        let timed = TimedOutput::new(start.seq, bounds.record_cap, window, is_verbatim);
+        let timed = TimedOutput::new(start.card.seq, bounds.record_cap, window, is_verbatim);
         let excerpt = Excerpt::new(window, bounds.head_bytes, bounds.tail_bytes);
         let (raw, waiting) = (Raw::Unneeded(Vec::new()), WaitingOutput::default());
         let (last, end, is_cleaned) = (Duration::ZERO, None, false);
@@ -316,7 +316,7 @@ impl Live {
             return;
         }
         let all = std::mem::take(all);
-        self.raw = match (bounds.raw_cap > 0).then(|| RawFile::create(directory, self.start.seq, bounds.raw_cap)) {
+        self.raw = match (bounds.raw_cap > 0).then(|| RawFile::create(directory, self.start.card.seq, bounds.raw_cap)) {
             None => Raw::Unwanted,
             Some(Ok(file)) => Raw::Growing(file),
             Some(Err(error)) => Raw::Failed { reference: None, why: reason(&error) },

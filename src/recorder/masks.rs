@@ -33,15 +33,12 @@ impl Masks {
     /// Masks the secrets in every field of the start that the host did not fill itself.
     pub(super) fn start(&mut self, mut start: StartRecord) -> StartRecord {
         let is_cut = start.clipped;
-        for text in [&mut start.dir, &mut start.whoami, &mut start.shell, &mut start.why, &mut start.name] {
-            self.field(text, is_cut);
-        }
-        self.command(&mut start.command, is_cut);
-        for id in [&mut start.agent, &mut start.agent_version, &mut start.session, &mut start.call, &mut start.role] {
-            self.field(id, is_cut);
-        }
-        if let Some(sandbox) = &mut start.sandbox {
-            self.field(sandbox, is_cut);
+        for (name, text) in start.card.texts_mut() {
+            match name {
+                "time" => {}
+                "command" => self.command(text, is_cut),
+                _ => self.field(text, is_cut),
+            }
         }
         self.arguments(&mut start.exec, is_cut);
         for (name, value) in &mut start.envs {

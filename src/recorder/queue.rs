@@ -23,7 +23,8 @@ pub(super) enum Unwritten {
 impl Unwritten {
     /// The memory that the record takes, roughly, bytes.
     fn weight(&self) -> usize {
-        let words = |start: &StartRecord| start.exec.iter().map(String::len).sum::<usize>() + start.command.len() + 512;
+        let words =
+            |start: &StartRecord| start.exec.iter().map(String::len).sum::<usize>() + start.card.command.len() + 512;
         match self {
             Unwritten::Start(start) => words(start),
             Unwritten::End(end) => words(&end.start) + end.output.text.len(),

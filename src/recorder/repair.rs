@@ -139,7 +139,7 @@ fn finish(mut file: &File, next: Option<(String, File)>) -> io::Result<u64> {
     let mut lost = tail.unfinished(file);
     if let Some((_, next)) = &next {
         let there = Tail::read(next, 0)?;
-        lost.retain(|run| !there.has(run.start.seq));
+        lost.retain(|run| !there.has(run.start.card.seq));
     }
     for run in &lost {
         repair.extend_from_slice(&line("lost", run));

@@ -92,7 +92,7 @@ impl RecordedRuns {
     }
 
     pub(super) fn on_start(&mut self, start: StartRecord, has_entries: bool, appender: &mut Appender, now: Instant) {
-        let seq = start.seq;
+        let seq = start.card.seq;
         let entries = self.entries.take().filter(|(of, _)| *of == seq);
         let is_known = self.live.contains_key(&seq) || self.known.ended.contains(&seq);
         // Without its variables, a start cannot be masked.
@@ -103,7 +103,7 @@ impl RecordedRuns {
         let mut start = start;
         // Records that wait for a disk would take too much memory with their environments.
         if std::mem::take(&mut start.environment_sent) && self.bounds.environments && !appender.is_failing() {
-            start.environment = Some(self.environments.of(&entries, &start.dir));
+            start.environment = Some(self.environments.of(&entries, &start.card.dir));
         }
         let live = Live::new(start, &entries, &self.bounds);
         let start = Rc::clone(&live.start);

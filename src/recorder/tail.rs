@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use memchr::{memchr, memmem};
 
 use crate::journal::reader::Header;
-use crate::journal::record::{LINE_BYTES_MAX, LostRecord, MarkRecord, StartRecord, VERSION};
+use crate::journal::record::{LINE_BYTES_MAX, LostRecord, MarkRecord, PublishedCard, StartRecord, VERSION};
 use crate::limits;
 
 /// The beginning of every mark, with the newline before it.
@@ -100,8 +100,13 @@ impl Tail {
     pub(super) fn unfinished(&self, file: &File) -> Vec<LostRecord> {
         let read = |(&seq, &at): (&u64, &u64)| {
             let line = read_line(file, at).unwrap_or_default();
-            let start = serde_json::from_slice::<StartRecord>(&line).ok().filter(|start| start.seq == seq);
-            LostRecord { start: start.unwrap_or_else(|| StartRecord { seq, ..StartRecord::default() }) }
+            let start = serde_json::from_slice::<StartRecord>(&line).ok().filter(|start| start.card.seq == seq);
+            LostRecord {
+                start: start.unwrap_or_else(|| StartRecord {
+                    card: PublishedCard { seq, ..PublishedCard::default() },
+                    ..StartRecord::default()
+                }),
+            }
         };
         self.open.iter().map(read).collect()
     }

@@ -12,7 +12,7 @@ const MAY_NAME: [(&str, &[&str]); 14] = [
     ("sys", &["core"]),
     ("guard", &["core", "sys"]),
     ("io", &["sys"]),
-    ("front", &["core", "text"]),
+    ("front", &["core", "journal", "text"]),
     ("journal", &["core", "text"]),
     ("recorder", &["journal", "text"]),
     ("history", &["journal", "recorder", "text"]),

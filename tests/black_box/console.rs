@@ -48,10 +48,8 @@ impl ConsoleRig {
                 shell: text("bash"),
                 is_unwrapped: command == "unwrapped",
                 is_probe: command == "probe",
+                ..CommandLine::default()
             },
-            why: String::new(),
-            service: String::new(),
-            timeout: None,
             sandbox: None,
         };
         let heading = Heading { card: Rc::new(card), local: datetime!(2026-05-21 11:42:18) };

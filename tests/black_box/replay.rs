@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rexec_host::journal::frame::{Frame, encode_end, encode_output, encode_start};
-use rexec_host::journal::record::{RunEnd, StartRecord};
+use rexec_host::journal::record::{PublishedCard, RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, serve};
 
 use crate::export::rexec;
@@ -33,11 +33,14 @@ fn journal(home: &Path, runs: &[Told<'_>]) {
     let mut frames = Vec::new();
     for (seq, time, output, took) in runs {
         let start = StartRecord {
-            seq: *seq,
-            time: format!("2026-05-21T{time}Z"),
-            whoami: "Codex".into(),
-            dir: "/srv/api".into(),
-            command: format!("job {seq}"),
+            card: PublishedCard {
+                seq: *seq,
+                time: format!("2026-05-21T{time}Z"),
+                whoami: "Codex".into(),
+                dir: "/srv/api".into(),
+                command: format!("job {seq}"),
+                ..PublishedCard::default()
+            },
             ..StartRecord::default()
         };
         encode_start(&start, [], &mut frames);

@@ -109,10 +109,10 @@ impl PastCall {
             _ => kept(name),
         };
         let start = &self.run.start;
-        let agent = if start.agent.is_empty() { &start.whoami } else { &start.agent };
+        let agent = if start.card.agent.is_empty() { &start.card.whoami } else { &start.card.agent };
         let facts = Facts {
             agent: Some(agent),
-            session: Some(start.session.as_str()).filter(|session| !session.is_empty()),
+            session: Some(start.card.session.as_str()).filter(|session| !session.is_empty()),
             directory: Some(self.directory.as_os_str().as_bytes()),
             project: project.map(|project| project.as_os_str().as_bytes()),
             home: home.as_deref(),
@@ -171,7 +171,7 @@ struct ReplayedForm {
 
 impl Replay {
     fn add(&mut self, run: RunBeginning, prefix: &str) {
-        if run.start.sandbox.is_some() {
+        if run.start.card.sandbox.is_some() {
             self.counts.sandboxed += 1;
             return;
         }
@@ -202,11 +202,11 @@ impl Replay {
         let at = Gate::strictest(&telling.verdicts);
         let start = &past.run.start;
         self.found.push(ReplayedForm {
-            run: format!("{prefix}{}", start.seq),
-            seq: start.seq,
-            time: start.time.clone(),
-            agent: agent_name(&start.whoami, start.session_number, &start.role),
-            dir: start.dir.clone(),
+            run: format!("{prefix}{}", start.card.seq),
+            seq: start.card.seq,
+            time: start.card.time.clone(),
+            agent: agent_name(&start.card.whoami, start.card.session_number, &start.card.role),
+            dir: start.card.dir.clone(),
             leaf: at.map(|at| command(&telling.leaves[at])).unwrap_or_default(),
             before: actions.0.word(),
             after: actions.1.word(),

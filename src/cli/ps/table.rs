@@ -54,10 +54,10 @@ fn columns_of_runs(runs: &[Measured], look: &Look) -> Vec<Column> {
         [port, more @ ..] => format!("{port}+{}", more.len()),
     };
     vec![
-        column("#", true, 0, &|run| run.listed.seq.to_string()),
-        column("AGENT", false, 1, &|run| look.cut(&run.listed.agent_name(), AGENT_COLUMNS)),
+        column("#", true, 0, &|run| run.listed.card.seq.to_string()),
+        column("AGENT", false, 1, &|run| look.cut(&run.listed.card.agent_name(), AGENT_COLUMNS)),
         column("DIR", false, 2, &|run| {
-            end_of(&look.cut(&directory(&run.listed.dir, &home), DIR_CHARS_MAX), look.ellipsis())
+            end_of(&look.cut(&directory(&run.listed.card.dir, &home), DIR_CHARS_MAX), look.ellipsis())
         }),
         column("STATE", false, 0, &|run| state(run.listed.state, look)),
         column("TIME", true, 3, &|run| clock(run.listed.age_ms)),
@@ -86,7 +86,7 @@ fn colour(state: RunState) -> &'static str {
 
 /// The command's first line and other known facts, in this many columns.
 fn command(run: &Measured, room: usize, look: &Look) -> String {
-    let all = &run.listed.command;
+    let all = &run.listed.card.command;
     let first = first_line(all);
     let mut notes = String::new();
     let lines = all.trim_end().lines().count();
@@ -101,7 +101,7 @@ fn command(run: &Measured, room: usize, look: &Look) -> String {
     if let Some(prompt) = run.listed.prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
         notes += &format!("   {}", quoted(&look.cut(prompt.trim(), PROMPT_COLUMNS)));
     }
-    if let Some(sandbox) = &run.listed.sandbox {
+    if let Some(sandbox) = &run.listed.card.sandbox {
         notes += &format!(" · in its sandbox ({})", look.cut(sandbox, PROMPT_COLUMNS));
     }
     let beside = room.saturating_sub(columns_of(&notes));

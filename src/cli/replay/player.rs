@@ -103,8 +103,8 @@ impl Player {
     /// Plays all output of one run. `named` is the run on a command line.
     pub(super) fn play_one(&mut self, scene: Scene, named: &str) -> io::Result<()> {
         self.say_what_differs(&scene, named);
-        self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
-        let job = JobId(scene.run.start.seq);
+        self.engine.continue_after(scene.run.start.card.seq.saturating_sub(1));
+        let job = JobId(scene.run.start.card.seq);
         self.begin(scene);
         self.console.follow(Some(job));
         self.play(|_, _| Ok(()))
@@ -112,7 +112,7 @@ impl Player {
 
     /// Draws one run as a console shows it: with the banner and the end, and the bytes of a flood counted.
     pub(super) fn draw_one(&mut self, scene: Scene) -> io::Result<()> {
-        self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
+        self.engine.continue_after(scene.run.start.card.seq.saturating_sub(1));
         self.begin(scene);
         self.play(|_, _| Ok(()))
     }
@@ -146,7 +146,7 @@ impl Player {
     fn say_what_differs(&mut self, scene: &Scene, named: &str) {
         let Some(here) = self.window else { return };
         if scene.is_full_screen() {
-            let seq = scene.run.start.seq;
+            let seq = scene.run.start.card.seq;
             let line = format!("… #{seq} drew on the whole screen, which a replay does not show. To see that:");
             self.console.say(line, &mut self.out);
             let line = format!("  rexec export {named} --cast -o {seq}.cast && asciinema play {seq}.cast");
@@ -310,7 +310,7 @@ impl Due<Reverse<(Duration, ReplayStep, u64)>> for BinaryHeap<Reverse<(Duration,
 }
 
 fn heading(scene: &Scene, job: JobId, clock: Clock, now: Instant) -> Heading {
-    let start = &scene.run.start;
+    let start = &scene.run.start.card;
     let local = milliseconds(&start.time).and_then(|at| clock.local(at)).unwrap_or_else(|| {
         let epoch = OffsetDateTime::UNIX_EPOCH;
         PrimitiveDateTime::new(epoch.date(), epoch.time())
@@ -334,14 +334,13 @@ fn heading(scene: &Scene, job: JobId, clock: Clock, now: Instant) -> Heading {
         },
         command: CommandLine {
             text: start.command.clone(),
-            words: None,
             shell: start.shell.clone(),
             is_unwrapped: start.unwrapped,
             is_probe: start.probe,
+            why: start.why.clone(),
+            service: start.name.clone(),
+            ..CommandLine::default()
         },
-        why: start.why.clone(),
-        service: start.name.clone(),
-        timeout: None,
         sandbox: start.sandbox.clone(),
     };
     Heading { card: Rc::new(card), local }

@@ -18,7 +18,7 @@ const PROMPT_COLUMNS: usize = 120;
 
 /// Its state, the time since then, and a person's possible actions.
 pub(super) fn state(run: &FoundRun) -> String {
-    let seq = run.start.seq;
+    let seq = run.start.card.seq;
     let Some(listed) = listed(run) else { return format!("runs · watch it: rexec tail -f {seq}") };
     let age = clock(listed.age_ms);
     let said = match listed.state {
@@ -38,7 +38,9 @@ pub(super) fn state(run: &FoundRun) -> String {
 /// The host's view of the run. A host on another socket, or one that does not answer, has none.
 fn listed(run: &FoundRun) -> Option<Listed> {
     let runs = chosen::runs(&socket_path().ok()?).ok()?;
-    runs.into_iter().find(|listed| listed.seq == run.start.seq && run.start.command.starts_with(&listed.command))
+    runs.into_iter().find(|listed| {
+        listed.card.seq == run.start.card.seq && run.start.card.command.starts_with(&listed.card.command)
+    })
 }
 
 /// Writes its banner, its last lines of output, and the note that it goes on.
@@ -57,7 +59,7 @@ pub(super) fn write(run: &FoundRun, start: &StartRecord, out: &mut impl Write) -
     print::render_banner(start, out)?;
     if before > 0 {
         let lines = count::counted(before, "line", "lines");
-        writeln!(out, "… {lines} before these: rexec out {}", start.seq)?;
+        writeln!(out, "… {lines} before these: rexec out {}", start.card.seq)?;
     }
     last.iter().try_for_each(|line| print::write_lines(line, out))?;
     let nothing = if last.is_empty() { ", and the journal has no output of it so far" } else { "" };

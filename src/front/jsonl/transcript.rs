@@ -151,7 +151,7 @@ impl OpenTranscriptEntry {
             whoami: &self.card.caller.whoami,
             dir: &self.card.place.dir,
             exec: &self.exec,
-            timeout: self.card.timeout.map_or(0, |timeout| timeout.as_secs().max(1)),
+            timeout: self.card.command.timeout.map_or(0, |timeout| timeout.as_secs().max(1)),
             exit: end.exit,
             output: &text,
             error: end.error,

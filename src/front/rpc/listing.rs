@@ -1,28 +1,38 @@
 //! The facts about a run for a client.
 
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::front::how_ended::HowEnded;
+use crate::journal::record::{PublishedCard, RecordFields};
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFacts {
-    pub run: u64,
-    pub whoami: String,
-    /// Tells the caller's session from its others.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Its command is cut to [`crate::limits::ROSTER_TEXT_BYTES`], and so are all texts if another door started it.
+    pub card: PublishedCard,
+    /// Tells the caller's session from its others, if this door started it.
     pub caller_session: Option<String>,
-    pub dir: String,
-    /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
-    pub command: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The project session.
     pub session: Option<String>,
-    /// The reason for the run, in its caller's words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
     /// True if it outlives its connection.
     pub background: bool,
+}
+
+impl Serialize for RunFacts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (mut card, mut fields) = (self.card.fields(), RecordFields(serializer.serialize_map(None)?));
+        card.put_as("seq", "run", &mut fields)?;
+        card.put(&["whoami"], &mut fields)?;
+        fields.put_set("caller_session", &self.caller_session)?;
+        card.put(&["dir", "command", "name"], &mut fields)?;
+        fields.put_set("session", &self.session)?;
+        card.put(&["why"], &mut fields)?;
+        fields.put("background", &self.background)?;
+        let callers = ["agent", "agent_version", "session", "session_number", "call", "role"];
+        let others = ["time", "shell", "unwrapped", "probe", "sandbox"];
+        card.put_rest(&[&callers[..], &others].concat(), &mut fields)?;
+        fields.0.end()
+    }
 }
 
 /// A run in a list.

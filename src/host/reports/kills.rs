@@ -104,14 +104,15 @@ impl Host {
                     None => RunState::Running,
                 },
                 age_ms: u64::try_from(now.saturating_duration_since(run.since).as_millis()).unwrap_or(u64::MAX),
-                ..known.listed()
+                card: known.card.clone(),
+                ..Listed::default()
             };
             let of_shim = run.living_shim().map(|shim| namespace::below(&shim, usize::MAX));
             let processes = of_shim.unwrap_or_else(|| run.survivors().collect());
             row.orphans = processes.iter().map(|process| process.pid.number()).collect();
             listed.push(row);
         }
-        listed.sort_by_key(|row| row.seq);
+        listed.sort_by_key(|row| row.card.seq);
         listed
     }
 
@@ -121,7 +122,7 @@ impl Host {
             let known = run.description.as_ref()?;
             Some(StatusRun {
                 number: run.job?.0,
-                command: known.command.lines().next().unwrap_or_default().to_owned(),
+                command: known.card.command.lines().next().unwrap_or_default().to_owned(),
                 since: run.since,
                 waits: Waits::No,
                 unshown: None,

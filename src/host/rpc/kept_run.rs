@@ -103,7 +103,7 @@ impl KeptRun {
 
     pub(super) fn so_far(&self) -> RunSoFar<'_> {
         RunSoFar {
-            number: self.facts.run,
+            number: self.facts.card.seq,
             ring: self.output.ring(),
             prompts: &self.prompts,
             ports: self.ports.found(),

@@ -21,6 +21,7 @@ use crate::host::Host;
 use crate::host::input_pipe::InputPipe;
 use crate::host::turn::Source;
 use crate::io::port::Port;
+use crate::journal::record::PublishedCard;
 use crate::limits;
 use crate::sys;
 use crate::sys::caller_descriptor::CallerDescriptor;
@@ -85,9 +86,10 @@ impl Host {
         let session = session.or_else(|| self.projects.known.of_dir(dir)).map(ProjectId::name);
         let is_near = |run: &KeptRun| match &session {
             Some(_) => run.facts.session == session,
-            None => run.facts.dir == dir,
+            None => run.facts.card.dir == dir,
         };
-        let has_name = |run: &KeptRun| run.facts.name == params.name && is_near(run) && run.end().is_none();
+        let has_name =
+            |run: &KeptRun| params.name.as_ref() == Some(&run.facts.card.name) && is_near(run) && run.end().is_none();
         self.rpc.kept.iter().find(|(_, run)| has_name(run)).map(|(&job, _)| job)
     }
 
@@ -160,14 +162,11 @@ impl Host {
         let is_text = params.encoding == Encoding::Text;
         let output = KeptOutput::new([filter(), filter()], params.is_pty(), is_text, gathering);
         let cursor = self.engine.attach(job, Lag::Hold);
-        let facts = RunFacts {
-            caller_session: params.caller_session.clone(),
-            name: params.name.clone(),
-            why: params.why.clone(),
-            background: params.background,
-            ..self.facts_of(job)
-        };
-        let facts = RunFacts { dir: request.dir.clone(), ..facts };
+        let known = self.facts_of(job);
+        let why = params.why.clone().unwrap_or_default();
+        let card = PublishedCard { dir: request.dir.clone(), why, ..known.card };
+        let (caller_session, background) = (params.caller_session.clone(), params.background);
+        let facts = RunFacts { card, caller_session, background, ..known };
         let mut run = KeptRun::new(facts, output, cursor, self.turn.now);
         if params.stream {
             let told = ToldEvents::of(&[RunEvent::Output, RunEvent::Exit]);
@@ -191,16 +190,13 @@ impl Host {
     }
 
     pub(super) fn facts_of(&self, job: JobId) -> RunFacts {
-        let Some(run) = self.runs.get(job) else { return RunFacts { run: job.0, ..RunFacts::default() } };
+        let Some(run) = self.runs.get(job) else {
+            let card = PublishedCard { seq: job.0, ..PublishedCard::default() };
+            return RunFacts { card, ..RunFacts::default() };
+        };
         let known = &run.description;
-        RunFacts {
-            run: job.0,
-            whoami: known.card.caller.whoami.clone(),
-            dir: known.dir.clone(),
-            command: known.command.clone(),
-            session: known.project.map(ProjectId::name),
-            ..RunFacts::default()
-        }
+        let session = known.project.map(ProjectId::name);
+        RunFacts { card: known.card.clone(), session, ..RunFacts::default() }
     }
 
     fn filter_for(&self, job: JobId, params: &StartParams) -> OutputFilter {

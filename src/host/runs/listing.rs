@@ -53,6 +53,6 @@ fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed 
         age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
         guard: run.guard_pid().map(Pid::number),
         orphans: run.hunt.iter().flat_map(|hunt| hunt.living.iter().map(|process| process.pid.number())).collect(),
-        ..run.description.listed()
+        card: run.description.card.clone(),
     }
 }

@@ -88,7 +88,7 @@ impl Runs {
     /// A command has failed. If it could not listen on a port on which another command listens, reports which one.
     pub(super) fn name_port_holder(&mut self, job: JobId, now: Instant, engine: &mut Engine) {
         let Some(run) = self.get(job) else { return };
-        let candidates = run.bind_failure.candidates(run.description.command.as_bytes());
+        let candidates = run.bind_failure.candidates(run.description.card.command.as_bytes());
         let is_early = self.sought_holder.is_some_and(|at| now < at + limits::PORT_HOLDER_PAUSE);
         if candidates.is_empty() || is_early {
             return;
@@ -110,7 +110,7 @@ impl Runs {
             Some(PortHeld {
                 port,
                 run: other.0,
-                whoami: run.description.card.caller.whoami.clone(),
+                whoami: run.description.card.whoami.clone(),
                 process: (process.program.to_string(), process.pid.number()),
             })
         })

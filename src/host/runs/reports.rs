@@ -13,6 +13,7 @@ use crate::host::start_errors;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use crate::io::port::ReadOutcome;
+use crate::journal::record::PublishedCard;
 use crate::journal::record::Straggler;
 use crate::limits;
 use crate::sys::program::Program;
@@ -81,9 +82,10 @@ impl Runs {
             GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
             GuardReport::Failed { stage, errno } => {
                 let known = &run.description;
-                let why = match known.card.command.words.is_some() {
-                    true => start_errors::of_words((&known.shell, &known.dir), stage, errno),
-                    false => start_errors::at_stage(&known.shell, stage, errno),
+                let PublishedCard { shell, dir, .. } = &known.card;
+                let why = match known.is_words {
+                    true => start_errors::of_words((shell, dir), stage, errno),
+                    false => start_errors::at_stage(shell, stage, errno),
                 };
                 self.on_not_started(job, why, engine);
             }

@@ -160,7 +160,7 @@ impl Starts {
 /// answer.
 fn is_without(command: &Command) -> bool {
     let fed = || script::feeds(&command.text, SudoAsks::of(sys::process::uid()));
-    !command.is_words && (script::shell_controls_jobs(&command.exec) || fed() != Fed::Nothing)
+    command.line.words.is_none() && (script::shell_controls_jobs(&command.exec) || fed() != Fed::Nothing)
 }
 
 /// The run now has a guard and streams.

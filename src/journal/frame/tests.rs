@@ -1,6 +1,7 @@
 //! Frames through the decoder, and the largest of them.
 
 use super::*;
+use crate::journal::record::PublishedCard;
 use crate::journal::record::{EndRecord, LINE_BYTES_MAX, Straggler, line};
 
 fn drain(decoder: &mut Decoder) -> Vec<String> {
@@ -32,7 +33,8 @@ fn frames() -> [Frame<'static>; 12] {
 }
 
 fn start(command: &str) -> Box<StartRecord> {
-    Box::new(StartRecord { seq: 7, command: command.into(), ..StartRecord::default() })
+    let card = PublishedCard { seq: 7, command: command.into(), ..PublishedCard::default() };
+    Box::new(StartRecord { card, ..StartRecord::default() })
 }
 
 #[test]
@@ -92,13 +94,16 @@ fn the_largest_fields_still_fit_a_frame_and_a_line() {
     for unit in ["\u{1}", "\"", "x", "\u{10ffff}"] {
         let long = unit.repeat(240 << 10);
         let start = StartRecord {
-            command: long.clone(),
+            card: PublishedCard {
+                command: long.clone(),
+                dir: long.clone(),
+                whoami: long.clone(),
+                shell: long.clone(),
+                time: long.clone(),
+                ..PublishedCard::default()
+            },
             exec: vec![long.clone(), long.clone()],
             exec_b64: Some(vec!["A".repeat(190 << 10)]),
-            dir: long.clone(),
-            whoami: long.clone(),
-            shell: long.clone(),
-            time: long.clone(),
             dir_b64: Some("A".repeat(30 << 10)),
             envs: (0..9999).map(|n| (n.to_string(), "\u{1}".repeat(9))).collect(),
             ..StartRecord::default()
@@ -109,7 +114,7 @@ fn the_largest_fields_still_fit_a_frame_and_a_line() {
         let mut decoder = Decoder::default();
         decoder.feed(&stream);
         let Some(Ok(Frame::Start { start: fitted, .. })) = decoder.next_frame() else { panic!("no start") };
-        assert!(fitted.clipped && fitted.command.ends_with('…') && fitted.exec_b64.is_some());
+        assert!(fitted.clipped && fitted.card.command.ends_with('…') && fitted.exec_b64.is_some());
         let left = Straggler { pid: i32::MIN, comm: unit.repeat(99), ports: vec![u16::MAX; 4] };
         let end = RunEnd {
             error: Some(long.clone()),
@@ -163,7 +168,10 @@ fn only_secrets_are_sent_and_any_amount_of_them() {
 
 #[test]
 fn an_ordinary_start_is_not_touched() {
-    let mut start = StartRecord { command: "x".repeat(131_071), ..StartRecord::default() };
+    let mut start = StartRecord {
+        card: PublishedCard { command: "x".repeat(131_071), ..PublishedCard::default() },
+        ..StartRecord::default()
+    };
     start.set_exec([&b"sh"[..], b"-c", &[b'x'; 131_071]].into_iter());
     start.set_dir(b"/tmp");
     assert_eq!((start.fitted(), &start.exec_b64, &start.dir_b64), (None, &None, &None));

@@ -140,21 +140,16 @@ impl EndRecord {
 impl Serialize for EndRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let EndRecord { start, end, output } = self;
-        let mut fields = RecordFields(serializer.serialize_map(None)?);
-        fields.put("seq", &start.seq)?;
-        fields.put("whoami", &start.whoami)?;
-        fields.put("dir", &start.dir)?;
+        let (mut card, mut fields) = (start.card.fields(), RecordFields(serializer.serialize_map(None)?));
+        card.put(&["seq", "whoami", "dir"], &mut fields)?;
         fields.put("envs", &start.envs)?;
         fields.put("exec", &start.exec)?;
         fields.put("exit", &end.exit)?;
         fields.put("output", &output.text)?;
-        fields.put("time", &start.time)?;
+        card.put(&["time"], &mut fields)?;
         fields.put_set("error", &end.error)?;
         fields.put_set("by", &end.by)?;
-        fields.put("command", &start.command)?;
-        fields.put_set("why", &start.why)?;
-        fields.put_set("name", &start.name)?;
-        fields.put("shell", &start.shell)?;
+        card.put(&["command", "why", "name", "shell"], &mut fields)?;
         fields.put("duration_ms", &end.duration_ms)?;
         fields.put("queued_ms", &end.queued_ms)?;
         fields.put_set("signal", &end.signal)?;
@@ -181,15 +176,7 @@ impl Serialize for EndRecord {
         fields.put_set("port_held", &end.port_held)?;
         fields.put_set("exec_b64", &start.exec_b64)?;
         fields.put_set("dir_b64", &start.dir_b64)?;
-        fields.put_set("agent", &start.agent)?;
-        fields.put_set("agent_version", &start.agent_version)?;
-        fields.put_set("session", &start.session)?;
-        fields.put_set("session_number", &start.session_number)?;
-        fields.put_set("call", &start.call)?;
-        fields.put_set("role", &start.role)?;
-        fields.put_set("unwrapped", &start.unwrapped)?;
-        fields.put_set("probe", &start.probe)?;
-        fields.put_set("sandbox", &start.sandbox)?;
+        card.put_rest(&[], &mut fields)?;
         fields.put_set("terminal", &start.terminal)?;
         fields.put_set("clipped", &start.clipped)?;
         fields.put_set("exec_text", &start.exec_text)?;

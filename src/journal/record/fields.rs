@@ -5,19 +5,20 @@ use serde::ser::SerializeMap;
 
 /// The fields of a record that is being written.
 #[derive(Debug)]
-pub(super) struct RecordFields<M>(pub(super) M);
+pub struct RecordFields<M>(pub M);
 
 impl<M: SerializeMap> RecordFields<M> {
-    pub(super) fn put(&mut self, name: &str, value: &impl Serialize) -> Result<(), M::Error> {
+    /// # Errors
+    /// As of the serializer.
+    pub fn put(&mut self, name: &str, value: &impl Serialize) -> Result<(), M::Error> {
         self.0.serialize_entry(name, value)
     }
 
     /// Omits a field that says nothing.
-    pub(super) fn put_set<T: Serialize + Default + PartialEq>(
-        &mut self,
-        name: &str,
-        value: &T,
-    ) -> Result<(), M::Error> {
+    ///
+    /// # Errors
+    /// As of the serializer.
+    pub fn put_set<T: Serialize + Default + PartialEq>(&mut self, name: &str, value: &T) -> Result<(), M::Error> {
         if is_default(value) { Ok(()) } else { self.put(name, value) }
     }
 }

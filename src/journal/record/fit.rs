@@ -16,7 +16,7 @@ const EXEC_B64_BYTES_MAX: usize = 192 << 10;
 const ENVS_BYTES_MAX: usize = 32 << 10;
 /// The longest `dir`, and the longest `dir_b64`.
 const DIR_BYTES_MAX: usize = 32 << 10;
-/// The longest `time`, `whoami`, `shell`, `agent_version`, `session`, `call`, `why` or `error`.
+/// The longest other text of a card, and the longest `error` or `by`.
 const NAME_BYTES_MAX: usize = 2 << 10;
 /// The most processes in `left`, and in `unkillable`.
 const LEFT_MAX: usize = 256;
@@ -24,32 +24,19 @@ const LEFT_MAX: usize = 256;
 const COMM_BYTES_MAX: usize = 64;
 
 impl StartRecord {
-    /// The fields that are names.
-    fn names(&self) -> [&str; 7] {
-        let StartRecord { time, whoami, shell, agent_version, session, call, why, .. } = self;
-        [time, whoami, shell, agent_version, session, call, why]
-    }
-
     /// The record with every field cut to its bound. `None` if all of them fit.
     pub(crate) fn fitted(&self) -> Option<StartRecord> {
-        let fits = json_len(&self.command) <= COMMAND_BYTES_MAX
+        let fits = self.card.texts().all(|(name, text)| json_len(text) <= most(name))
             && self.exec.iter().map(|argument| json_len(argument) + 3).sum::<usize>() <= EXEC_BYTES_MAX
             && self.exec_b64.as_deref().is_none_or(fits_exec_b64)
             && self.envs.iter().map(|(name, value)| variable_len(name, value)).sum::<usize>() <= ENVS_BYTES_MAX
-            && json_len(&self.dir) <= DIR_BYTES_MAX
-            && self.dir_b64.as_deref().is_none_or(fits_dir_b64)
-            && self.names().iter().all(|name| json_len(name) <= NAME_BYTES_MAX);
+            && self.dir_b64.as_deref().is_none_or(fits_dir_b64);
         if fits {
             return None;
         }
         let mut fitted = self.clone();
         fitted.clipped = true;
-        let StartRecord { time, whoami, shell, agent_version, session, call, why, .. } = &mut fitted;
-        for name in [time, whoami, shell, agent_version, session, call, why] {
-            *name = clip(name, NAME_BYTES_MAX);
-        }
-        fitted.dir = clip(&self.dir, DIR_BYTES_MAX);
-        fitted.command = clip(&self.command, COMMAND_BYTES_MAX);
+        fitted.card.texts_mut().for_each(|(name, text)| *text = clip(text, most(name)));
         fitted.exec = clip_all(&self.exec, EXEC_BYTES_MAX);
         let mut room = ENVS_BYTES_MAX;
         fitted.envs.retain(|name, value| {
@@ -83,6 +70,15 @@ impl RunEnd {
             unkillable: self.unkillable.iter().take(LEFT_MAX).copied().collect(),
             ..*self
         })
+    }
+}
+
+/// The longest text of a card under this name.
+fn most(name: &str) -> usize {
+    match name {
+        "command" => COMMAND_BYTES_MAX,
+        "dir" => DIR_BYTES_MAX,
+        _ => NAME_BYTES_MAX,
     }
 }
 

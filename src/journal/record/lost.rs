@@ -16,19 +16,10 @@ pub struct LostRecord {
 
 impl Serialize for LostRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let start = &self.start;
-        let mut fields = RecordFields(serializer.serialize_map(None)?);
-        fields.put("seq", &start.seq)?;
-        fields.put("whoami", &start.whoami)?;
-        fields.put_set("agent", &start.agent)?;
-        fields.put_set("session", &start.session)?;
-        fields.put_set("session_number", &start.session_number)?;
-        fields.put_set("role", &start.role)?;
-        fields.put("dir", &start.dir)?;
-        fields.put("exec", &start.exec)?;
-        fields.put("command", &start.command)?;
-        fields.put("time", &start.time)?;
-        fields.put_set("unwrapped", &start.unwrapped)?;
+        let (mut card, mut fields) = (self.start.card.fields(), RecordFields(serializer.serialize_map(None)?));
+        card.put(&["seq", "whoami", "agent", "session", "session_number", "role", "dir"], &mut fields)?;
+        fields.put("exec", &self.start.exec)?;
+        card.put(&["command", "time", "unwrapped"], &mut fields)?;
         fields.0.end()
     }
 }

@@ -4,37 +4,39 @@ use super::*;
 
 fn start() -> StartRecord {
     StartRecord {
-        seq: 7,
-        time: "2026-05-21T09:42:18.123Z".into(),
-        whoami: "Codex".into(),
-        dir: "/srv/\u{fffd}".into(),
+        card: PublishedCard {
+            seq: 7,
+            time: "2026-05-21T09:42:18.123Z".into(),
+            whoami: "Codex".into(),
+            dir: "/srv/\u{fffd}".into(),
+            command: "ls".into(),
+            why: "look".into(),
+            name: "web".into(),
+            shell: "/bin/bash".into(),
+            unwrapped: true,
+            probe: true,
+            sandbox: None,
+            agent: "codex".into(),
+            agent_version: "0.1".into(),
+            session: "s".into(),
+            session_number: 2,
+            call: "c".into(),
+            role: "hook".into(),
+        },
         envs: [("LANG".to_owned(), "C".to_owned())].into(),
         exec: vec!["bash".into(), "-c".into(), "ls \"ä\"".into()],
-        command: "ls".into(),
-        why: "look".into(),
-        name: "web".into(),
-        shell: "/bin/bash".into(),
         exec_b64: Some(vec!["YQ==".into()]),
         dir_b64: Some("L3Nydi/k".into()),
-        unwrapped: true,
-        probe: true,
         clipped: true,
         exec_text: [(2, TextRef { id: 3, head: 4, own: "x".into(), tail: 5 })].into(),
         trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into(),
         trace_parent: "00f067aa0ba902b7".into(),
         window: None,
         relayed: false,
-        sandbox: None,
         terminal: true,
         env: None,
         environment: None,
         environment_sent: false,
-        agent: "codex".into(),
-        agent_version: "0.1".into(),
-        session: "s".into(),
-        session_number: 2,
-        call: "c".into(),
-        role: "hook".into(),
     }
 }
 
@@ -93,7 +95,7 @@ fn a_record_with_every_field_is_written_as_ever() {
     );
     let lost = LostRecord { start: start() };
     let read: LostRecord = serde_json::from_slice(&line("lost", &lost)).unwrap();
-    assert_eq!((read.start.seq, &read.start.exec, read.start.unwrapped), (7, &start().exec, true));
+    assert_eq!((read.start.card.seq, &read.start.exec, read.start.card.unwrapped), (7, &start().exec, true));
     assert_line(
         &line("lost", &lost),
         r#"{"v":1,"type":"lost","seq":7,"whoami":"Codex","agent":"codex","session":"s","session_number":2,"role":"hook","dir":"/srv/�","exec":["bash","-c","ls \"ä\""],"command":"ls","time":"2026-05-21T09:42:18.123Z","unwrapped":true}"#,

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
-use crate::journal::record::{EndRecord, RunEnd, StartRecord};
+use crate::journal::record::{EndRecord, PublishedCard, RunEnd, StartRecord};
 use crate::recorder::home::JournalHome;
 
 fn says(news: &[RecorderStatus]) -> Vec<&str> {
@@ -28,7 +28,10 @@ fn the_oldest_records_go_when_memory_is_full() {
     fs::write(&home, "in the way").unwrap();
     for seq in 0..10 {
         appender.push(
-            Unwritten::Start(Rc::new(StartRecord { seq, command: "0123456789".into(), ..StartRecord::default() })),
+            Unwritten::Start(Rc::new(StartRecord {
+                card: PublishedCard { seq, command: "0123456789".into(), ..PublishedCard::default() },
+                ..StartRecord::default()
+            })),
             now,
         );
         assert!(appender.queue.bytes <= queue_bytes);
@@ -60,7 +63,7 @@ fn what_a_file_has_that_stays_locked_is_not_written_again() {
     let (now, bounds) = (Instant::now(), Bounds::default());
     let mut session = Session::new(&home, uid, std::process::id());
     let (mut before, _) = Appender::new(session.clone(), &bounds);
-    let start = |seq| StartRecord { seq, ..StartRecord::default() };
+    let start = |seq| StartRecord { card: PublishedCard { seq, ..PublishedCard::default() }, ..StartRecord::default() };
     let end = RunEnd { seq: 1, ..RunEnd::default() };
     before.push(Unwritten::Start(Rc::new(start(1))), now);
     before.push(Unwritten::End(Box::new(EndRecord { start: start(1), end, ..EndRecord::default() })), now);
@@ -84,7 +87,10 @@ fn a_file_goes_on_while_no_other_one_can_be_made() {
     let now = Instant::now();
     let bounds = Bounds { file_bytes: 600, ..Bounds::default() };
     let (mut appender, _) = Appender::new(Session::new(&home, uid, std::process::id()), &bounds);
-    let start = |seq| StartRecord { seq, command: "0123456789".repeat(20), ..StartRecord::default() };
+    let start = |seq| StartRecord {
+        card: PublishedCard { seq, command: "0123456789".repeat(20), ..PublishedCard::default() },
+        ..StartRecord::default()
+    };
     let end = |seq| {
         let end = RunEnd { seq, ..RunEnd::default() };
         Unwritten::End(Box::new(EndRecord { start: start(seq), end, ..EndRecord::default() }))

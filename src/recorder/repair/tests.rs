@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::journal::record::{EndRecord, OpenRecord, RunEnd, StartRecord};
+use crate::journal::record::{EndRecord, OpenRecord, PublishedCard, RunEnd, StartRecord};
 use crate::recorder::home::JournalHome;
 use crate::recorder::volume::Volume;
 
@@ -14,7 +14,10 @@ fn open(continues: Option<&str>) -> OpenRecord {
 }
 
 fn start(volume: &mut Volume, seq: u64) {
-    let lines = volume.start_lines(&StartRecord { seq, ..StartRecord::default() });
+    let lines = volume.start_lines(&StartRecord {
+        card: PublishedCard { seq, ..PublishedCard::default() },
+        ..StartRecord::default()
+    });
     volume.write_start(seq, &lines).unwrap();
 }
 
@@ -26,7 +29,7 @@ fn a_run_that_another_recorder_went_on_with_in_a_new_file_is_not_lost() {
     (1..=3).for_each(|seq| start(&mut before, seq));
     let mut after = Volume::begin(&place, "2026-05-21-09:42:18", &open(Some(before.name()))).unwrap();
     (2..=3).for_each(|seq| start(&mut after, seq));
-    let start = StartRecord { seq: 2, ..StartRecord::default() };
+    let start = StartRecord { card: PublishedCard { seq: 2, ..PublishedCard::default() }, ..StartRecord::default() };
     let end = EndRecord { start, end: RunEnd { seq: 2, ..RunEnd::default() }, ..EndRecord::default() };
     let lines = after.end_lines(&end);
     after.write_end(2, &lines).unwrap();

@@ -89,7 +89,7 @@ impl Heading {
 
     /// The notes behind the command: its purpose, and the sandbox that it runs in.
     fn notes(&self) -> String {
-        let why = escape_line(&self.card.why, WHY_COLUMNS);
+        let why = escape_line(&self.card.command.why, WHY_COLUMNS);
         let why = if why.is_empty() { why } else { format!(" · why: {why}") };
         why + &self.sandbox_note()
     }

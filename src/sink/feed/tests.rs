@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::core::entry::{Stream, Streams};
+use crate::journal::record::PublishedCard;
 use rexec_sh::protocol::process::Exit;
 
 const TICK: Duration = Duration::from_millis(1);
@@ -23,7 +24,13 @@ impl FeedRig {
         let job = engine.submit().expect("there is room");
         engine.on_started(job, Streams::of(&[Stream::Tty]), now);
         let cursor = engine.attach(job, feed.lag()).expect("the job is there");
-        feed.begin(cursor, &StartRecord { seq: job.0, ..StartRecord::default() }, [], &mut out, now);
+        feed.begin(
+            cursor,
+            &StartRecord { card: PublishedCard { seq: job.0, ..PublishedCard::default() }, ..StartRecord::default() },
+            [],
+            &mut out,
+            now,
+        );
         Self { engine, feed, job, now, out }
     }
 
@@ -155,7 +162,8 @@ fn records_and_first_output_have_room_of_their_own() {
     let job = rig.engine.submit().expect("there is room");
     rig.engine.on_started(job, Streams::of(&[Stream::Tty]), rig.now);
     let cursor = rig.engine.attach(job, rig.feed.lag()).expect("the job is there");
-    let start = StartRecord { seq: job.0, ..StartRecord::default() };
+    let start =
+        StartRecord { card: PublishedCard { seq: job.0, ..PublishedCard::default() }, ..StartRecord::default() };
     rig.feed.begin(cursor, &start, [], &mut rig.out, rig.now);
     rig.engine.on_output(job, Stream::Tty, b"output".as_slice().into(), rig.now);
     rig.engine.on_exit(job, Exit::Code(0), rig.now);

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rexec_host::journal::frame::{Decoder, FRAME_BYTES_MAX, Frame, encode_end, encode_output, encode_start};
-use rexec_host::journal::record::{RunEnd, StartRecord};
+use rexec_host::journal::record::{PublishedCard, RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, serve};
 
 use super::mutation::mutated;
@@ -19,7 +19,11 @@ use crate::support::waiting;
 fn stream(dice: &mut Dice) -> Vec<u8> {
     let mut stream = Vec::new();
     for seq in 0..1 + dice.below(5) as u64 {
-        let start = StartRecord { seq, command: "a command".into(), exec: vec!["sh".into()], ..StartRecord::default() };
+        let start = StartRecord {
+            card: PublishedCard { seq, command: "a command".into(), ..PublishedCard::default() },
+            exec: vec!["sh".into()],
+            ..StartRecord::default()
+        };
         match dice.below(2) {
             0 => encode_start(&start, [], &mut stream),
             _ => encode_start(&start, [&b"API_KEY=0123456789abcdef"[..], b"PATH=/bin"], &mut stream),

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use rexec_host::journal::record::{EndRecord, LostRecord, RecordedOutput, RunEnd, StartRecord, Straggler, line};
+use rexec_host::journal::record::{
+    EndRecord, LostRecord, PublishedCard, RecordedOutput, RunEnd, StartRecord, Straggler, line,
+};
 use serde_json::Value;
 
 use super::reading::said;
@@ -149,10 +151,9 @@ fn check(value: &Value, schema: &Value, place: &str) {
 /// A record of a run with every field.
 fn full_record() -> Vec<u8> {
     let start = StartRecord {
+        card: PublishedCard { unwrapped: true, probe: true, ..PublishedCard::default() },
         exec_b64: Some(vec!["YQ==".into()]),
         dir_b64: Some("YQ==".into()),
-        unwrapped: true,
-        probe: true,
         clipped: true,
         exec_text: [(0, rexec_host::journal::record::TextRef::default())].into(),
         ..StartRecord::default()

@@ -15,7 +15,7 @@ fn find(home: &Path, word: &str) -> Result<FoundRun, Notice> {
 }
 
 fn command(home: &Path, word: &str) -> String {
-    find(home, word).map_or_else(|notice| format!("{} ({})", notice.problem, notice.code), |run| run.start.command)
+    find(home, word).map_or_else(|notice| format!("{} ({})", notice.problem, notice.code), |run| run.start.card.command)
 }
 
 #[test]

@@ -106,8 +106,9 @@ fn the_end_of_a_large_journal_is_enough() {
     assert_eq!(next.status(), "2 commands of an earlier host have no end and are marked as lost");
     next.close();
     file = File::open(&path).unwrap();
-    let lost =
-        |entry| if let Ok(Record::Lost(lost)) = entry { Some((lost.start.seq, lost.start.command)) } else { None };
+    let lost = |entry| {
+        if let Ok(Record::Lost(lost)) = entry { Some((lost.start.card.seq, lost.start.card.command)) } else { None }
+    };
     let lost: Vec<_> = JournalReader::new(file).filter_map(lost).collect();
     assert_eq!(lost, [(7, "echo 7".to_owned()), (3999, "echo 3999".to_owned())]);
 }
@@ -258,8 +259,8 @@ fn a_long_wrapper_is_written_once_per_file() {
     let length = fs::metadata(&path).unwrap().len();
     assert!(length < 300_000, "{length} bytes for 100 commands");
     let seqs = JournalReader::new(File::open(&path).unwrap()).filter_map(|record| match record.unwrap() {
-        Record::Start(start) => Some((start.seq, start.exec)),
-        Record::End(end) => Some((end.start.seq, end.start.exec)),
+        Record::Start(start) => Some((start.card.seq, start.exec)),
+        Record::End(end) => Some((end.start.card.seq, end.start.exec)),
         _ => None,
     });
     let mut count = 0;
@@ -312,7 +313,7 @@ fn the_next_recorder_goes_on_in_the_same_file() {
     check_runs(&records);
     let run = |seq| {
         records.iter().find_map(|record| match record {
-            Record::End(end) if end.start.seq == seq => Some(end),
+            Record::End(end) if end.start.card.seq == seq => Some(end),
             _ => None,
         })
     };

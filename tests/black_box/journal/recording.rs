@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rexec_host::journal::frame::{Frame, encode_end, encode_output, encode_start};
 use rexec_host::journal::reader::{JournalReader, Record};
-use rexec_host::journal::record::{RunEnd, StartRecord};
+use rexec_host::journal::record::{PublishedCard, RunEnd, StartRecord};
 use rexec_host::journal::status::RecorderStatus;
 use rexec_host::recorder::{Bounds, Session, serve};
 use serde_json::Value;
@@ -187,13 +187,16 @@ impl Recording {
 /// The start of a run that echoes its number.
 pub(crate) fn start(seq: u64) -> StartRecord {
     StartRecord {
-        seq,
-        time: "2026-05-21T09:42:18.123Z".into(),
-        whoami: "Claude Code".into(),
-        dir: "/path/to/repo".into(),
+        card: PublishedCard {
+            seq,
+            time: "2026-05-21T09:42:18.123Z".into(),
+            whoami: "Claude Code".into(),
+            dir: "/path/to/repo".into(),
+            command: format!("echo {seq}"),
+            shell: "sh".into(),
+            ..PublishedCard::default()
+        },
         exec: vec!["sh".into(), "-c".into(), format!("echo {seq}")],
-        command: format!("echo {seq}"),
-        shell: "sh".into(),
         ..StartRecord::default()
     }
 }
@@ -252,10 +255,10 @@ pub(crate) fn check_runs(records: &[Record]) {
         seqs.sort_unstable();
         seqs
     };
-    let starts = seqs(|record| if let Record::Start(start) = record { Some(start.seq) } else { None });
+    let starts = seqs(|record| if let Record::Start(start) = record { Some(start.card.seq) } else { None });
     let ends = seqs(|record| match record {
-        Record::End(end) => Some(end.start.seq),
-        Record::Lost(lost) => Some(lost.start.seq),
+        Record::End(end) => Some(end.start.card.seq),
+        Record::Lost(lost) => Some(lost.start.card.seq),
         _ => None,
     });
     assert_eq!(starts, ends);

@@ -13,7 +13,7 @@ use crate::support::crowd;
 use crate::support::host::Host;
 use crate::support::temp::TempDir;
 use rexec_host::journal::frame::{Frame, encode_end, encode_output, encode_start};
-use rexec_host::journal::record::{RunEnd, StartRecord};
+use rexec_host::journal::record::{PublishedCard, RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, journals, serve};
 use serde_json::{Value, json};
 
@@ -59,9 +59,11 @@ fn record(home: &Path, runs: &[Written<'_>], bounds: Bounds) -> (Vec<Value>, Vec
     let mut frames = Vec::new();
     for (start, output) in runs {
         encode_start(start, entries.iter().map(Vec::as_slice), &mut frames);
-        output.iter().for_each(|(stream, bytes)| encode_output(start.seq, *stream, Duration::ZERO, bytes, &mut frames));
+        output
+            .iter()
+            .for_each(|(stream, bytes)| encode_output(start.card.seq, *stream, Duration::ZERO, bytes, &mut frames));
         let bytes = output.iter().map(|(_, bytes)| bytes.len() as u64).sum();
-        encode_end(RunEnd { seq: start.seq, bytes, ..RunEnd::default() }, &mut frames);
+        encode_end(RunEnd { seq: start.card.seq, bytes, ..RunEnd::default() }, &mut frames);
     }
     Frame::Close.encode(&mut frames);
     socket.write_all(&frames).unwrap();
@@ -97,31 +99,37 @@ fn the_fields_of_a_start_are_masked() {
     let home = TempDir::new(None);
     let all = probe();
     let mut start = StartRecord {
-        seq: 1,
-        command: format!("{all} end"),
+        card: PublishedCard {
+            seq: 1,
+            command: format!("{all} end"),
+            whoami: environment()[0].1.clone(),
+            why: format!("to use {}", environment()[1].1),
+            name: format!("service {}", environment()[1].1),
+            agent: environment()[1].1.clone(),
+            agent_version: tokens()[0].clone(),
+            session: format!("session {}", environment()[1].1),
+            call: tokens()[1].clone(),
+            role: environment()[1].1.clone(),
+            shell: format!("/{}", environment()[1].1),
+            sandbox: Some(format!("sandbox {}", environment()[1].1)),
+            ..PublishedCard::default()
+        },
         envs: environment().into_iter().collect(),
-        whoami: environment()[0].1.clone(),
-        why: format!("to use {}", environment()[1].1),
-        name: format!("service {}", environment()[1].1),
-        agent: environment()[1].1.clone(),
-        agent_version: tokens()[0].clone(),
-        session: format!("session {}", environment()[1].1),
-        call: tokens()[1].clone(),
-        role: environment()[1].1.clone(),
-        shell: format!("/{}", environment()[1].1),
-        sandbox: Some(format!("sandbox {}", environment()[1].1)),
         ..StartRecord::default()
     };
     start.envs.insert("PIN_KEY".into(), "1234".into());
     start.envs.insert("PLAIN".into(), "1234".into());
     start.set_dir(format!("/srv/{}", environment()[1].1).as_bytes());
     start.set_exec([&b"sh"[..], b"-c", all.as_bytes()].into_iter());
-    let mut odd = StartRecord { seq: 2, ..StartRecord::default() };
+    let mut odd = StartRecord { card: PublishedCard { seq: 2, ..PublishedCard::default() }, ..StartRecord::default() };
     odd.set_dir(&[b"/\xff/", environment()[1].1.as_bytes()].concat());
     odd.set_exec([&b"sh\xff"[..], all.as_bytes()].into_iter());
     // This command is cut to its bound in the middle of a secret.
     let filler = "x".repeat((192 << 10) - 10);
-    let long = StartRecord { seq: 3, command: format!("{filler}{}", environment()[4].1), ..StartRecord::default() };
+    let long = StartRecord {
+        card: PublishedCard { seq: 3, command: format!("{filler}{}", environment()[4].1), ..PublishedCard::default() },
+        ..StartRecord::default()
+    };
     let (records, kept) = record(home.path(), &[(start, vec![]), (odd, vec![]), (long, vec![])], Bounds::default());
     assert_clean(&kept, "start");
     for record in records.iter().filter(|record| record["seq"] == 1) {
@@ -158,7 +166,10 @@ fn output_is_masked_wherever_it_is_cut_into_frames() {
     let bytes = output.as_bytes();
     // The excerpt is short, so that the output goes to raw files, too.
     let bounds = Bounds { head_bytes: 700, tail_bytes: 900, ..Bounds::default() };
-    let start = |seq: usize| StartRecord { seq: seq as u64, command: "env".into(), ..StartRecord::default() };
+    let start = |seq: usize| StartRecord {
+        card: PublishedCard { seq: seq as u64, command: "env".into(), ..PublishedCard::default() },
+        ..StartRecord::default()
+    };
     // Each run is cut at every so many bytes, each from another byte on, so that every place is a cut in one of them and
     // has many whole bytes on both sides.
     let mut runs: Vec<_> = (0..PIECE_BYTES)
@@ -201,7 +212,10 @@ fn escape_sequences_and_overwriting_hide_no_secret() {
         format!("{}\r{token}\n", "-".repeat(token.len())),
         format!("{first}\x1b]0;title\x07{rest}\n"),
     ];
-    let start = |seq: usize| StartRecord { seq: seq as u64, ..StartRecord::default() };
+    let start = |seq: usize| StartRecord {
+        card: PublishedCard { seq: seq as u64, ..PublishedCard::default() },
+        ..StartRecord::default()
+    };
     let runs: Vec<_> = outputs.iter().enumerate().map(|(at, text)| (start(at), vec![(0, text.as_bytes())])).collect();
     let (records, _) = record(home.path(), &runs, Bounds::default());
     let ends: Vec<&Value> = records.iter().filter(|record| record["type"] == "end").collect();
@@ -222,7 +236,7 @@ fn a_colour_in_a_secret_hides_it_in_no_file() {
     let (head, tail) = value.split_at(3);
     let padding = "some words that nobody has to read twice\n".repeat(4_000);
     let output = format!("{padding}{first}\x1b[0;1m{rest}\x1b[m\n{padding}{head}\x1b[32m{tail}\n{padding}");
-    let start = StartRecord { seq: 1, ..StartRecord::default() };
+    let start = StartRecord { card: PublishedCard { seq: 1, ..PublishedCard::default() }, ..StartRecord::default() };
     let (records, kept) = record(home.path(), &[(start, vec![(0, output.as_bytes())])], Bounds::default());
     let end = records.iter().find(|record| record["type"] == "end").unwrap();
     let kept = String::from_utf8_lossy(&kept).into_owned() + &end.to_string();
@@ -234,7 +248,10 @@ fn a_colour_in_a_secret_hides_it_in_no_file() {
 #[test]
 fn bytes_that_may_begin_a_secret_are_kept_if_no_secret_comes() {
     let home = TempDir::new(None);
-    let run = (StartRecord { seq: 1, ..StartRecord::default() }, vec![(1, &b"out q00#f72"[..]), (2, b"err gh")]);
+    let run = (
+        StartRecord { card: PublishedCard { seq: 1, ..PublishedCard::default() }, ..StartRecord::default() },
+        vec![(1, &b"out q00#f72"[..]), (2, b"err gh")],
+    );
     let (records, _) = record(home.path(), &[run], Bounds::default());
     assert_eq!((&records[2]["output"], &records[2]["bytes"]), (&"out q00#f72err gh".into(), &17.into()));
     assert_eq!(records[2].get("output_omitted"), None);

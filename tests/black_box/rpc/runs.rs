@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::client::{Client, text_of};
+use crate::exec::rexec;
 use crate::support::host::{Host, MIRROR};
 use crate::support::procs::Process;
 use crate::support::programs;
@@ -248,6 +249,19 @@ fn a_client_is_told_of_ports_and_of_who_holds_them() {
     assert_eq!(told["port_held"], failed["port_held"], "{told}");
     client.call("exec.cancel", &json!({"run": run, "grace_ms": 0}));
     assert_eq!(client.note("exec.exited", run).get("port_held"), None);
+}
+
+#[test]
+fn a_run_of_another_door_tells_what_it_is_for() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let mut exec = rexec(&host, &["exec", "--why", "to see", "--", "sleep", "1000"]).spawn().expect("rexec");
+    let mut listed = || client.call("exec.list", &json!({}))["runs"][0].clone();
+    waiting::wait_until("it is listed", || listed()["command"] == "sleep 1000");
+    let run = listed();
+    assert_eq!((&run["why"], run.get("name")), (&json!("to see"), None), "{run}");
+    client.call("exec.cancel", &json!({"run": run["run"], "grace_ms": 0}));
+    exec.wait().expect("its end");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rexec_host::journal::frame::{Frame, encode_end, encode_output, encode_start};
-use rexec_host::journal::record::{RunEnd, StartRecord, Straggler};
+use rexec_host::journal::record::{PublishedCard, RunEnd, StartRecord, Straggler};
 use rexec_host::recorder::{Bounds, Session, journals, serve};
 use rexec_host::text::hidden::{is_bar, is_hidden};
 use serde_json::json;
@@ -44,20 +44,23 @@ fn journal(home: &Path) {
     let evil = || EVIL.to_owned();
     for seq in 1..=3 {
         let start = StartRecord {
-            seq,
-            time: "2026-05-21T10:00:00.000Z".into(),
-            whoami: evil(),
-            dir: format!("/srv/{EVIL}"),
-            command: evil(),
-            why: evil(),
-            name: evil(),
-            shell: evil(),
-            agent: evil(),
-            agent_version: evil(),
-            session: evil(),
-            call: evil(),
-            role: evil(),
-            sandbox: Some(evil()),
+            card: PublishedCard {
+                seq,
+                time: "2026-05-21T10:00:00.000Z".into(),
+                whoami: evil(),
+                dir: format!("/srv/{EVIL}"),
+                command: evil(),
+                why: evil(),
+                name: evil(),
+                shell: evil(),
+                agent: evil(),
+                agent_version: evil(),
+                session: evil(),
+                call: evil(),
+                role: evil(),
+                sandbox: Some(evil()),
+                ..PublishedCard::default()
+            },
             exec: vec!["bash".into(), "-c".into(), evil()],
             envs: [(evil(), evil())].into(),
             ..StartRecord::default()
