@@ -189,6 +189,12 @@ impl Path {
         !self.is_open() && (self.names.is_empty() || (!home.is_unknown && home.names.starts_with(&self.names)))
     }
 
+    /// Returns true if its known beginning is the home, or a directory above it.
+    fn begins_above(&self, facts: &Facts<'_>) -> bool {
+        let known = Self { is_open: false, ..self.clone() };
+        !self.is_unknown && known.holds_home(facts)
+    }
+
     /// Returns true if nothing is known of it, or if its end is not known.
     pub(super) fn is_open(&self) -> bool {
         self.is_unknown || self.is_open
@@ -196,7 +202,7 @@ impl Path {
 }
 
 /// Returns true if a word with an unknown part can be the root, a home, or empty: the part may be empty.
-pub(super) fn can_be_root(word: &Argument, facts: &Facts<'_>) -> bool {
+pub(super) fn can_be_root(word: &Argument, path: &Path, facts: &Facts<'_>) -> bool {
     let mut text = Vec::new();
     let (mut is_unknown, mut is_filled) = (false, false);
     for piece in &word.pieces {
@@ -213,8 +219,8 @@ pub(super) fn can_be_root(word: &Argument, facts: &Facts<'_>) -> bool {
     let is_trailing = |byte: &u8| b"*/.".contains(byte);
     let end = text.iter().rposition(|byte| !is_trailing(byte)).map_or(0, |at| at + 1);
     let is_home = facts.home.is_some_and(|home| home == &text[..end]);
-    // What another program fills in is a name, and not empty.
-    is_unknown && (end == 0 || is_home) || is_filled && (is_home || (end == 0 && text.starts_with(b"/")))
+    // What another program fills in is a name, and not empty. Below a directory above the project, it may be any.
+    is_unknown && (end == 0 || is_home) || is_filled && (text.starts_with(b"/") || path.begins_above(facts))
 }
 
 /// Redirections to what keeps nothing.

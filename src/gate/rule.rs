@@ -248,7 +248,7 @@ impl Rule {
         let in_one = |path: &Path, places: &[Place]| Answer::any(places.iter().map(|place| place.holds(path, facts)));
         let outside = |path: &Path, word: &Argument| match in_one(path, &self.outside).negated() {
             _ if path.holds_home(facts) => Answer::Yes,
-            Answer::Perhaps if self.is_pack() => Answer::of(places::can_be_root(word, facts)),
+            Answer::Perhaps if self.is_pack() => Answer::of(places::can_be_root(word, path, facts)),
             answer => answer,
         };
         let inside = |path: &Path, _: &Argument| match in_one(path, &self.inside) {

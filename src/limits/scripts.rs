@@ -22,6 +22,10 @@ pub const SCRIPT_LOOKAHEAD_BYTES: usize = 512;
 pub const SCRIPT_HERE_DOCUMENTS_MAX: usize = 16;
 /// Turns of a text's loops over known words that are read one by one. Of further ones the word is not known.
 pub const SCRIPT_TURNS_MAX: usize = 64;
+/// Words that the braces of a text make. Further braces are patterns that are not known.
+pub const SCRIPT_BRACES_MAX: usize = 256;
+/// A word with braces, bytes and parts. The braces of a longer one are a pattern that is not known.
+pub const SCRIPT_BRACES_UNITS_MAX: usize = 1_024;
 /// Variables of a text whose values are followed. The values of further ones are not known.
 pub const SCRIPT_VARIABLES_MAX: usize = 256;
 /// The longest value that is followed, bytes. A longer one is not known.

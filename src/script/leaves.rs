@@ -69,6 +69,12 @@ struct Walk<'a> {
     depth: u32,
     /// The number of turns of loops that are walked one by one.
     turns: usize,
+    /// True in the condition of a loop: the body sees what it reads.
+    is_condition: bool,
+    /// The functions whose body gives a shell their standard input.
+    shell_functions: Vec<Vec<u8>>,
+    /// The number of words that braces have made.
+    spread: usize,
     /// The number of loops that are walked only to see the variables that they set.
     rehearsals: usize,
     /// The weight of the leaves, bytes.
@@ -118,11 +124,24 @@ impl LeafStreams {
             matches!(&own.target.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Process);
         match own.kind {
             RedirectKind::HereDocument | RedirectKind::HereString => StandardInput::Text(Rc::new(own.target.clone())),
-            RedirectKind::Duplicate => StandardInput::Outer,
+            RedirectKind::Duplicate => match own.target.text() {
+                Some(b"-") => StandardInput::Outer,
+                Some(b"0") => self.around.clone(),
+                _ => StandardInput::Stream,
+            },
             _ if is_process => StandardInput::Stream,
             _ if own.target.text() == Some(b"/dev/null") => StandardInput::Outer,
             _ => StandardInput::File,
         }
+    }
+
+    /// The streams with another descriptor as standard input.
+    fn with_input(&self, descriptor: u32) -> Self {
+        let is_it = |redirect: &&Redirection| redirect.descriptor == Some(descriptor);
+        let redirects =
+            self.redirects.iter().filter(is_it).map(|own| Redirection { descriptor: Some(0), ..own.clone() });
+        let around = if descriptor == 0 { self.around.clone() } else { StandardInput::Stream };
+        Self { redirects: redirects.collect(), pipes: self.pipes, around }
     }
 
     /// Returns true if the output goes into a pipe: no redirection says otherwise.
@@ -185,6 +204,7 @@ impl<'a> Walk<'a> {
         let layers = 0;
         let depth = 0;
         let turns = 0;
+        let spread = 0;
         let rehearsals = 0;
         let weight = 0;
         let budget = ReadingBudget::default();
@@ -201,6 +221,9 @@ impl<'a> Walk<'a> {
             layers,
             depth,
             turns,
+            is_condition: false,
+            shell_functions: Vec::new(),
+            spread,
             rehearsals,
             weight,
             budget,
@@ -455,7 +478,13 @@ impl<'a> Walk<'a> {
                 walk.list(condition);
                 rest.iter().for_each(|list| walk.perhaps(|walk| walk.list(list)));
             }),
-            StageKind::Loop(lists) => self.repeated(|walk| lists.iter().for_each(|list| walk.list(list))),
+            StageKind::Loop(lists) => self.repeated(|walk| {
+                for (at, list) in lists.iter().enumerate() {
+                    let outer = std::mem::replace(&mut walk.is_condition, at == 0);
+                    walk.list(list);
+                    walk.is_condition = outer;
+                }
+            }),
             StageKind::For { name, words, body } => {
                 let values: Vec<Argument> = words.iter().flat_map(|word| self.expand(word)).collect();
                 if !self.turns(name, &values, body) {
@@ -491,7 +520,11 @@ impl<'a> Walk<'a> {
 
     /// Walks each turn of a loop over these words. Returns false if a word is not known, or if there are too many.
     fn turns(&mut self, name: &[u8], words: &[Argument], body: &List) -> bool {
-        let is_known = !words.is_empty() && words.iter().all(|word| word.text().is_some());
+        let is_name = |piece: &ArgumentPiece| match piece {
+            ArgumentPiece::Text(_) => true,
+            ArgumentPiece::Hole(hole) => matches!(hole.kind, HoleKind::Pattern(_)),
+        };
+        let is_known = !words.is_empty() && words.iter().all(|word| word.pieces.iter().all(is_name));
         let turns = self.turns + words.len();
         if !is_known || self.rehearsals > 0 || turns > limits::SCRIPT_TURNS_MAX {
             return false;
@@ -611,15 +644,52 @@ fn written_text(words: &[Argument], streams: &LeafStreams) -> Option<Rc<Argument
             joined_lines(&arguments[begin..], b" ")
         }
         b"printf" => match arguments {
-            [text] if !text.with_marks().contains(&b'%') => joined_lines(arguments, b""),
-            [format, texts @ ..] if matches!(format.text(), Some(b"%s" | b"%s\\n")) => {
+            [text] if !text.with_marks().contains(&b'%') => {
+                // The usual line ends; what else a backslash stands for is not known.
+                let lines = |piece: &ArgumentPiece| match piece {
+                    ArgumentPiece::Text(text) => ArgumentPiece::Text(with_line_ends(text)),
+                    hole @ ArgumentPiece::Hole(_) => hole.clone(),
+                };
+                joined_lines(&[Argument { pieces: text.pieces.iter().map(lines).collect() }], b"")
+            }
+            [format, texts @ ..] if matches!(format.text(), Some(b"%s" | b"%s\\n" | b"%s\\0")) => {
                 let between: &[u8] = if format.text() == Some(b"%s") { b"" } else { b"\n" };
                 joined_lines(texts, between)
             }
             _ => None,
         },
+        b"ls" => {
+            let is_option = |word: &&Argument| word.with_marks().starts_with(b"-");
+            let names_itself = arguments.iter().filter(is_option).any(|word| word.with_marks().contains(&b'd'));
+            let operands: Vec<Argument> = arguments.iter().filter(|word| !is_option(word)).cloned().collect();
+            let mut name = Argument::of_text(b"./");
+            name.push_hole(HoleKind::Filled, HoleReach::Within);
+            joined_lines(if names_itself { &operands } else { std::slice::from_ref(&name) }, b"\n")
+        }
+        b"find" => {
+            let prints_otherwise = arguments.iter().filter_map(Argument::text).any(|word| {
+                [&b"-exec"[..], b"-ok", b"-print", b"-fprint", b"-ls"].iter().any(|name| word.starts_with(name))
+                    && !matches!(word, b"-print" | b"-print0")
+            });
+            joined_lines(&layers::found_files("find", words).filter(|_| !prints_otherwise)?, b"\n")
+        }
         _ => None,
     }
+}
+
+/// The text with a line's end for each `\n`.
+fn with_line_ends(text: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.windows(2).position(|two| two[0] == b'\\') {
+        match rest[at + 1] {
+            b'n' => lines.extend_from_slice(&[&rest[..at], b"\n"].concat()),
+            _ => lines.extend_from_slice(&rest[..at + 2]),
+        }
+        rest = &rest[at + 2..];
+    }
+    lines.extend_from_slice(rest);
+    lines
 }
 
 /// Words with a text between them. A backslash stands for another byte in some shells, so nothing is known of it.
@@ -649,6 +719,31 @@ impl Argument {
             }
         }
         joined
+    }
+
+    /// The texts between these bytes that are not empty. `None` if there are too many.
+    fn split(&self, between: &[u8]) -> Option<Vec<Self>> {
+        let mut words = vec![Self::default()];
+        for piece in &self.pieces {
+            match piece {
+                ArgumentPiece::Text(text) => {
+                    for (at, run) in text.split(|byte| between.contains(byte)).enumerate() {
+                        if at > 0 && words.last().is_some_and(|word| !word.pieces.is_empty()) {
+                            words.push(Self::default());
+                        }
+                        if let Some(word) = words.last_mut().filter(|_| !run.is_empty()) {
+                            word.push_text(run);
+                        }
+                    }
+                }
+                hole @ ArgumentPiece::Hole(_) => words.last_mut()?.pieces.push(hole.clone()),
+            }
+            if words.len() > limits::SCRIPT_TURNS_MAX {
+                return None;
+            }
+        }
+        words.retain(|word| !word.pieces.is_empty());
+        Some(words)
     }
 
     /// Its approximate memory, bytes.

@@ -5,6 +5,7 @@
 //! except arithmetic, once for each level of depth; recursion ends at [`limits::SCRIPT_DEPTH_MAX`], and memory at
 //! [`limits::SCRIPT_PARTS_MAX`]. A backslash before a newline is skipped wherever bash skips it.
 
+mod braces;
 mod compound;
 mod conditions;
 mod cursor;

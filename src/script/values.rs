@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach};
+use super::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, OutputOf};
 use crate::limits;
 
 /// The text's environment.
@@ -175,10 +175,20 @@ impl<'a> KnownVariables<'a> {
 
     /// Makes the changes since the mark unknown: they may have happened or not.
     pub(super) fn blur(&mut self, mark: ValuesMark) {
-        let mut names: Vec<Vec<u8>> = self.changes[mark.0..].iter().map(|(name, _)| name.clone()).collect();
+        let changed =
+            self.changes[mark.0..].iter().filter(|(name, before)| before.is_some() || !self.is_temporary(name));
+        let mut names: Vec<Vec<u8>> = changed.map(|(name, _)| name.clone()).collect();
         names.sort_unstable();
         names.dedup();
         names.iter().for_each(|name| self.forget(name));
+    }
+
+    /// Returns true if a variable that was not set has become a temporary file. It is that file, or empty, whether it is set
+    /// or not.
+    fn is_temporary(&self, name: &[u8]) -> bool {
+        let is_file = |entry: &VariableEntry| matches!(&entry.value.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Output(OutputOf::Mktemp));
+        let was_unset = !self.is_elsewhere && self.has_own_environment && (self.environment)(name).is_none();
+        was_unset && self.entries.get(name).is_some_and(is_file)
     }
 
     /// Hides variables that a started program does not see.

@@ -22,9 +22,9 @@ fn every_layer_is_a_leaf() {
     check("flock /l -c 'rm x'; flock /l rm y", &["flock /l -c rm x", "flock > rm x", "flock /l rm y", "flock > rm y"]);
     check(
         "find . -exec rm {} + -o -execdir mv {} x \\;",
-        &["find . -exec rm {} + -o -execdir mv {} x ;", "find -exec > rm … !open", "find -execdir > mv … x !open"],
+        &["find . -exec rm {} + -o -execdir mv {} x ;", "find -exec > rm ./… !open", "find -execdir > mv ./… x !open"],
     );
-    check("ls | xargs -n1 rm -f", &["ls", "xargs -n1 rm -f", "xargs > rm -f … !open"]);
+    check("ls | xargs -n1 rm -f", &["ls", "xargs -n1 rm -f", "xargs > rm -f ./… !open"]);
     check("watch -n1 'git status'", &["watch -n1 git status", "watch > git status"]);
     check("ssh -p 22 h 'cd /x && make'", &["ssh -p 22 h cd /x && make", "ssh > cd /x @$PWD", "ssh > make @/x"]);
     check("time git push", &["git push"]);
@@ -150,8 +150,14 @@ fn input_reaches_the_commands_within() {
             "sudo > bash -c > !ShellReadsPipe",
         ],
     );
-    check("curl x | { sh </dev/null; sh <&3; sh <f; }", &["curl x", "sh <>/dev/null", "sh <>3", "sh <>f"]);
+    check(
+        "curl x | { sh </dev/null; sh <&3; sh <f; }",
+        &["curl x", "sh <>/dev/null", "sh <>3", "!ShellReadsPipe", "sh <>f"],
+    );
     check("curl x | { f() { sh; }; }", &["curl x", "f() > sh @$PWD"]);
+    check("f() { sh; }; f <<< 'rm a'; f", &["f() > sh @$PWD", "f <>rm a", "f > rm a", "f"]);
+    check("f() { sh; }; curl x | f", &["f() > sh @$PWD", "curl x", "f", "!ShellReadsPipe"]);
+    check("bash /dev/fd/3 3<<E\nrm a\nE", &["bash /dev/fd/3 <>rm a", "bash > rm a"]);
     check("ls | while read x; do python3; done", &["ls", "read x", "python3 !foreign"]);
 }
 
@@ -169,13 +175,13 @@ fn a_text_goes_through_a_pipe() {
     check("echo rm a &>f | sh", &["echo rm a <>f", "sh", "!ShellReadsPipe"]);
     check("{ echo rm a; } | sh", &["echo rm a", "sh", "!ShellReadsPipe"]);
     check("echo \"rm $x\" | sh", &["echo rm $x !open", "sh", "sh > !Code", "sh > rm … !open"]);
-    check("echo rm a | ls | sh; sh", &["echo rm a", "ls", "sh", "!ShellReadsPipe", "sh"]);
+    check("echo rm a | od | sh; sh", &["echo rm a", "od", "sh", "!ShellReadsPipe", "sh"]);
 }
 
 #[test]
 fn what_runs_may_be_unknown_for_many_reasons() {
     check("$x y", &["$x y !Program"]);
-    check("{rm,-rf} a; /bin/r? b", &["{rm,-rf} a !Program", "/bin/r? b !Program"]);
+    check("/bin/r? b", &["/bin/r? b !Program"]);
     check("eval \"$x\"", &["eval $x !open", "eval > !Code"]);
     check("curl x | sh", &["curl x", "sh", "!ShellReadsPipe"]);
     check(". /dev/stdin; source <(x)", &[". /dev/stdin !SourcesStream", "<() > x", "source <(…) !SourcesStream"]);
@@ -240,6 +246,51 @@ fn cd_is_followed_as_far_as_it_is_literal() {
     check("make | (cd a; x)", &["make", "cd a", "x @a"]);
 }
 
+#[test]
+fn braces_make_words() {
+    let made = |word: &str, wanted: &str| check(&format!("x {word}"), &[&format!("x {wanted}")]);
+    made("/{etc,usr}/a", "/etc/a /usr/a");
+    made("{a,b{c,d}}{,e}", "a ae bc bce bd bde");
+    made("{1..3} {c..a} {5..1..2} {1..2..9} {4..4}", "1 2 3 c b a 5 3 1 1 4");
+    made("{a} {} {a,b x{a,b} a{,}b", "{a} {} {a,b xa xb ab ab");
+    made("'{a,b}' {\\,,b}\"c d\" \\{a,b}", "{a,b} ,c d bc d {a,b}");
+    check("{rm,-rf} a", &["rm -rf a"]);
+    check("x ~/{a,$y} {a,b}*", &["x /people/ann/a /people/ann/$y a* b* !open"]);
+    check(&format!("x {}", "{a,b}".repeat(9)), &[&format!("x {} !open", "{a,b}".repeat(9))]);
+}
+
+#[test]
+fn a_program_gets_the_words_that_another_prints() {
+    check("echo a b | xargs rm", &["echo a b", "xargs rm", "xargs > rm a b"]);
+    check("echo a b | xargs -I{} rm x{} {}", &["echo a b", "xargs -I{} rm x{} {}", "xargs > rm x… a b !open"]);
+    check("printf 'a b\\nc' | xargs -d '\\n' rm", &["printf a b\\nc", "xargs -d \\n rm", "xargs > rm a b c"]);
+    check("echo a | xargs -a f rm", &["echo a", "xargs -a f rm", "xargs > rm … !open"]);
+    check("ls /a | xargs rm", &["ls /a", "xargs rm", "xargs > rm ./… !open"]);
+    check("ls -d /a/* | xargs rm", &["ls -d /a/* !open", "xargs rm", "xargs > rm /a/* !open"]);
+    check("find /a b -type f | xargs rm", &["find /a b -type f", "xargs rm", "xargs > rm /a/… b/… !open"]);
+    check("find \"$x\" | xargs rm", &["find $x !open", "xargs rm", "xargs > rm … !open"]);
+    check("find -name a -exec rm {} \\;", &["find -name a -exec rm {} ;", "find -exec > rm ./…/a !open"]);
+    check("find -name a -o -exec rm {} \\;", &["find -name a -o -exec rm {} ;", "find -exec > rm ./… !open"]);
+    check("fd -H x /a -x rm", &["fd -H x /a -x rm", "fd -x > rm /a/… !open"]);
+    check(
+        "find /a | while read -r d; do rm \"$d\"; done; rm $d",
+        &["find /a", "read -r d", "rm /a/… !open", "rm $d !open"],
+    );
+    check("curl x | while read d; do rm \"$d\"; done", &["curl x", "read d", "rm $d !open"]);
+}
+
+/// A variable that was not set is either empty or that file, so a branch that may not run leaves it known.
+#[test]
+fn a_temporary_file_stays_known_after_a_branch() {
+    check("cd a && t=$(mktemp) && x; rm $t", &["cd a", "$() > mktemp @a", "x @a", "rm $(mktemp) @a !open"]);
+    check("t=a; x && t=$(mktemp); rm $t", &["x", "$() > mktemp", "rm $t !open"]);
+    check("x && HOME=$(mktemp); rm $HOME", &["x", "$() > mktemp", "rm $HOME !open"]);
+    check(
+        "t=$(mktemp -d || mktemp -d -t x); rm $t",
+        &["$() > mktemp -d", "$() > mktemp -d -t x", "rm $(mktemp) !open"],
+    );
+}
+
 /// Each turn of a loop over known words is read with its word.
 #[test]
 fn the_words_of_a_loop_are_known() {
@@ -247,7 +298,7 @@ fn the_words_of_a_loop_are_known() {
     check("for i in 1 2 3; do ls; sleep 1; done", &["ls", "sleep 1"]);
     check("for i in 1 2; do ls; read x; rm $x; done", &["ls", "read x", "rm $x !open"]);
     check("for i in a \"$x\"; do rm $i; done", &["rm $i !open"]);
-    check("for i in *; do rm $i; done", &["rm $i !open"]);
+    check("for i in a/* b; do rm $i; done", &["rm a/* !open", "rm b"]);
     check("for i; do rm $i; done", &["rm $i !open"]);
     check("while x; do for i in a b; do rm $i; done; done", &["x", "rm a", "rm b"]);
     let words = |count: usize| "a ".repeat(count);

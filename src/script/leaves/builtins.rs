@@ -1,8 +1,8 @@
 //! Changes by the shell's own commands: variables, the directory, aliases.
 
-use super::Walk;
+use super::{LeafStreams, StandardInput, Walk};
 use crate::limits;
-use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, OpaqueReason, Via};
+use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, OpaqueReason, Via};
 use crate::script::values::{Scope, has_hole};
 
 impl Walk<'_> {
@@ -25,13 +25,16 @@ impl Walk<'_> {
     }
 
     /// Applies the effect of a builtin to the known values.
-    pub(super) fn builtin(&mut self, name: &str, words: &[Argument]) {
+    pub(super) fn builtin(&mut self, name: &str, words: &[Argument], streams: &LeafStreams) {
         match name {
             "cd" | "pushd" => self.change_directory(words),
             "popd" => self.values.set_directory(None),
             "export" | "readonly" | "declare" | "typeset" | "local" => self.declare(name, words),
             "read" | "mapfile" | "readarray" | "getopts" | "unset" | "wait" | "printf" => {
                 self.forget_names(name, words);
+                if name == "read" && self.is_condition {
+                    self.read_line(words, streams);
+                }
             }
             "let" => words[1..].iter().for_each(|word| self.forget_arithmetic(&word.with_marks())),
             "set" | "shift" => self.change_arguments(name, words),
@@ -152,6 +155,19 @@ impl Walk<'_> {
             "getopts" => [b"OPTARG".as_slice(), b"OPTIND"].iter().for_each(|name| self.values.forget(name)),
             _ => {}
         }
+    }
+
+    /// `while read name`: in the body the name is a line of the input, and not empty.
+    fn read_line(&mut self, words: &[Argument], streams: &LeafStreams) {
+        let names = words[1..].iter().filter_map(Argument::text);
+        let names: Vec<&[u8]> = names.filter(|name| name.first().is_some_and(u8::is_ascii_alphabetic)).collect();
+        let [name] = names[..] else { return };
+        let StandardInput::Text(text) = streams.input() else { return };
+        let line = match text.split(b"\n").as_deref() {
+            Some([line]) => line.clone(),
+            _ => Argument::filled(HoleReach::Within),
+        };
+        self.values.set(name, line, Scope::Shell);
     }
 
     fn change_arguments(&mut self, builtin: &str, words: &[Argument]) {

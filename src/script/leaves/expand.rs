@@ -1,8 +1,9 @@
 //! Turns words into arguments: puts in values, splits words, and makes leaves of the code in them.
 
 use super::Walk;
+use crate::limits;
 use crate::script::leaf::{Argument, ArgumentPiece, HOLE_BYTE, HoleKind, HoleReach, OutputOf, Via};
-use crate::script::tree::{Change, Clause, Code, Quoting, ShellWord, StageKind, WordPart};
+use crate::script::tree::{Change, Clause, Code, Pipeline, Quoting, ShellWord, StageKind, WordPart};
 
 /// Tells if a word may become several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +71,13 @@ fn reach_of(quoting: Quoting, splitting: Splitting) -> HoleReach {
 
 impl Walk<'_> {
     pub(super) fn expand(&mut self, word: &ShellWord) -> Vec<Argument> {
-        self.expanded(word, Splitting::Words)
+        match word.spread(limits::SCRIPT_BRACES_MAX - self.spread) {
+            Some(words) => {
+                self.spread += words.len();
+                words.iter().flat_map(|word| self.expanded(word, Splitting::Words)).collect()
+            }
+            None => self.expanded(word, Splitting::Words),
+        }
     }
 
     /// The one argument of a word that is not split: a value, or the target of a redirection.
@@ -99,7 +106,7 @@ impl Walk<'_> {
                 }
                 WordPart::Substitution { code, quoting } => {
                     self.substitution(code, Via::Substitution);
-                    made.open().push_hole(HoleKind::Output(self.output_of(code)), reach_of(*quoting, splitting));
+                    made.open().push_hole(HoleKind::Output(Self::output_of(code)), reach_of(*quoting, splitting));
                 }
                 WordPart::Process { code, .. } => {
                     self.substitution(code, Via::Process);
@@ -195,9 +202,15 @@ impl Walk<'_> {
     }
 
     /// The kind of text that the code of a substitution prints.
-    fn output_of(&self, code: &Code) -> OutputOf {
+    fn output_of(code: &Code) -> OutputOf {
         let [item] = &code.list[..] else { return OutputOf::Other };
-        let [pipeline] = &item.pipelines[..] else { return OutputOf::Other };
+        let mut outputs = item.pipelines.iter().map(Self::output_of_pipeline);
+        let first = outputs.next().unwrap_or(OutputOf::Other);
+        // `mktemp -d || mktemp -d -t x`.
+        if outputs.all(|output| output == first) { first } else { OutputOf::Other }
+    }
+
+    fn output_of_pipeline(pipeline: &Pipeline) -> OutputOf {
         let [stage] = &pipeline.stages[..] else { return OutputOf::Other };
         let StageKind::Simple(Clause { words, .. }) = &stage.kind else { return OutputOf::Other };
         let known: Vec<Option<Vec<u8>>> = words.iter().map(ShellWord::literal).collect();

@@ -2,7 +2,8 @@
 
 use super::{LeafStreams, StandardInput, Walk};
 use crate::limits;
-use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, LeafState, OpaqueReason, Redirection, Via};
+use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, LeafState, OpaqueReason, OutputOf};
+use crate::script::leaf::{Redirection, Via};
 use crate::script::programs::{self, ShellReads, WrapperRuns};
 use crate::script::tree::Problem;
 
@@ -76,7 +77,7 @@ impl Walk<'_> {
         };
         let name = String::from_utf8_lossy(programs::base_name(&path)).into_owned();
         let state = self.state(&name, &words, streams);
-        self.leaf(path, words[1..].to_vec(), streams, state);
+        self.leaf(path.clone(), words[1..].to_vec(), streams, state);
         if self.is_full() {
             return;
         }
@@ -99,7 +100,10 @@ impl Walk<'_> {
             "git" => self.git(&words, streams),
             _ if programs::is_readable_shell(&name) => self.shell(&name, words, streams),
             _ => {
-                self.builtin(&name, &words);
+                self.builtin(&name, &words, streams);
+                if self.shell_functions.contains(&path) {
+                    self.shell_input(&name, streams, Vec::new(), Sees::Exported);
+                }
                 self.wrapped(&name, &words, streams);
             }
         }
@@ -151,10 +155,12 @@ impl Walk<'_> {
                 let is_process = |piece: &ArgumentPiece| matches!(piece, ArgumentPiece::Hole(hole) if hole.kind == HoleKind::Process);
                 if words[at].pieces.iter().any(is_process) {
                     self.opaque(OpaqueReason::SourcesStream, Vec::new());
-                } else if words[at].text().is_some_and(|path| path.starts_with(b"/dev/") || path.starts_with(b"/proc/"))
+                } else if let Some(path) = words[at].text()
+                    && (path.starts_with(b"/dev/") || path.starts_with(b"/proc/"))
                 {
+                    let number = std::str::from_utf8(programs::base_name(path)).ok().and_then(|name| name.parse().ok());
                     let arguments = words[at + 1..].to_vec();
-                    self.shell_input(name, streams, arguments, Sees::Exported);
+                    self.shell_input(name, &streams.with_input(number.unwrap_or(0)), arguments, Sees::Exported);
                 }
             }
             ShellReads::Input(at) => {
@@ -173,7 +179,16 @@ impl Walk<'_> {
                 self.child_code(&code.with_marks(), ChildShell { arguments, sees, ..child });
             }
             StandardInput::Stream => self.opaque(OpaqueReason::ShellReadsPipe, Vec::new()),
-            StandardInput::Outer | StandardInput::File => {}
+            StandardInput::Outer => {
+                let function = self.via.iter().rev().find_map(|via| match via {
+                    Via::Function(name) => Some(name.clone()),
+                    _ => None,
+                });
+                if self.shell_functions.len() < limits::SCRIPT_VARIABLES_MAX {
+                    self.shell_functions.extend(function);
+                }
+            }
+            StandardInput::File => {}
         }
     }
 
@@ -203,13 +218,14 @@ impl Walk<'_> {
         match inner.runs {
             WrapperRuns::Code => {
                 if name == "parallel" {
-                    put_in_words(&mut rest, Some(b"{}"));
+                    put_in_words(&mut rest, Some(b"{}"), &[Argument::filled(HoleReach::Words)]);
                 }
                 let sees = if name == "ssh" { Sees::Nothing } else { Sees::Exported };
                 self.child_code(&joined(&rest), ChildShell { sees, ..ChildShell::of(layer, streams.input()) });
             }
             WrapperRuns::Extended => {
-                put_in_words(&mut rest, replaced_text(&words[1..inner.at]));
+                let options = &words[1..inner.at];
+                put_in_words(&mut rest, replaced_text(options), &given_words(options, streams));
                 self.behind(layer, rest, &LeafStreams::default());
             }
             WrapperRuns::Program | WrapperRuns::Assigned => {
@@ -266,10 +282,15 @@ impl Walk<'_> {
             let is_end = |word: &Argument| matches!(word.text(), Some(b";" | b"+")) && name == "find";
             let length = words[at..].iter().position(is_end).unwrap_or(words.len() - at);
             let mut program = words[at..at + length].to_vec();
-            if name == "find" {
-                program.iter_mut().for_each(|word| _ = word.fill(b"{}"));
-            } else if !program.is_empty() {
-                put_in_words(&mut program, Some(b"{}"));
+            if program.iter().any(|word| word.with_marks().windows(2).any(|two| two == b"{}"))
+                || (name != "find" && !program.is_empty())
+            {
+                let found = found_files(name, &words[..at]);
+                put_in_words(
+                    &mut program,
+                    Some(b"{}"),
+                    &found.unwrap_or_else(|| vec![Argument::filled(HoleReach::Within)]),
+                );
             }
             let layer = [name.as_bytes(), b" ", &words[at - 1].shown()].concat();
             self.apart(|walk| walk.behind(layer, program, &LeafStreams::default()));
@@ -322,12 +343,84 @@ fn layer_name(name: &str, words: &[Argument]) -> Vec<u8> {
     programs::verbs(name, &known(words)).map_or_else(|| name.into(), |verbs| format!("{name} {verbs}").into_bytes())
 }
 
-/// Puts unknown words from another program in the place of a text, or behind the last word.
-fn put_in_words(words: &mut Vec<Argument>, replaced: Option<&[u8]>) {
-    let places = words.iter_mut().filter_map(|word| word.fill(replaced?).then_some(()));
-    if places.count() == 0 {
-        words.push(Argument::filled(HoleReach::Words));
+/// Puts words from another program in the place of a text, or behind the last word. Within a word they are a hole.
+fn put_in_words(words: &mut Vec<Argument>, replaced: Option<&[u8]>, given: &[Argument]) {
+    let mut has_place = false;
+    for mut word in std::mem::take(words) {
+        if replaced.is_some() && word.text() == replaced {
+            has_place = true;
+            words.extend_from_slice(given);
+        } else {
+            has_place |= replaced.is_some_and(|replaced| word.fill(replaced));
+            words.push(word);
+        }
     }
+    if !has_place {
+        words.extend_from_slice(given);
+    }
+}
+
+/// The words that `xargs` with these options reads on its input: those that the text tells, or any.
+fn given_words(options: &[Argument], streams: &LeafStreams) -> Vec<Argument> {
+    let has = |names: &[&[u8]]| {
+        options.iter().filter_map(Argument::text).any(|option| names.iter().any(|name| option.starts_with(name)))
+    };
+    let has_lines = replaced_text(options).is_some() || has(&[b"-0", b"--null", b"-d", b"--delimiter"]);
+    let known = match streams.input() {
+        StandardInput::Text(text) if !has(&[b"-a", b"--arg-file"]) => {
+            let blanks: &[u8] = if has_lines { b"\n" } else { b" \t\n" };
+            text.split(blanks).filter(|_| has_lines || !text.with_marks().iter().any(|byte| b"'\"\\".contains(byte)))
+        }
+        _ => None,
+    };
+    known.unwrap_or_else(|| vec![Argument::filled(HoleReach::Words)])
+}
+
+/// The files that `find` or `fd` with these words may name. `None` if it is not known where it searches.
+pub(super) fn found_files(name: &str, words: &[Argument]) -> Option<Vec<Argument>> {
+    let lead = |word: &Argument| word.with_marks().first().copied();
+    let mut starts: Vec<&Argument> = match name {
+        "find" => {
+            let is_option = |word: &&Argument| matches!(word.text(), Some(b"-H" | b"-L" | b"-P"));
+            let behind = words.iter().skip(1).skip_while(is_option);
+            behind.take_while(|word| !matches!(lead(word), Some(b'-' | b'(' | b'!'))).collect()
+        }
+        // Its first operand is a pattern.
+        _ => words.iter().skip(1).filter(|word| lead(word) != Some(b'-')).skip(1).collect(),
+    };
+    let here = Argument::of_text(b".");
+    if starts.is_empty() {
+        starts.push(&here);
+    }
+    let is_known = |piece: &ArgumentPiece| match piece {
+        ArgumentPiece::Text(_) => true,
+        ArgumentPiece::Hole(hole) => matches!(
+            hole.kind,
+            HoleKind::Pattern(_)
+                | HoleKind::Home(_)
+                | HoleKind::Output(OutputOf::Pwd | OutputOf::GitTop | OutputOf::Mktemp)
+        ),
+    };
+    let name = sought_name(words);
+    let files = starts.into_iter().map(|start| {
+        let mut file = start.clone();
+        file.push_text(b"/");
+        file.push_hole(HoleKind::Filled, HoleReach::Within);
+        if let Some(name) = name {
+            file.push_text(&[b"/", name].concat());
+        }
+        start.pieces.iter().all(is_known).then_some(file)
+    });
+    files.collect()
+}
+
+/// The name that all found files have: of `-name` without a pattern, if nothing stands beside it.
+fn sought_name(words: &[Argument]) -> Option<&[u8]> {
+    let has_others = |word: &Argument| matches!(word.text(), Some(b"-o" | b"-or" | b"!" | b"-not" | b","));
+    let at = words.iter().position(|word| word.text() == Some(b"-name"))?;
+    let name = words.get(at + 1).and_then(Argument::text)?;
+    let is_plain = !name.iter().any(|byte| b"*?[\\".contains(byte)) && !words.iter().any(has_others);
+    is_plain.then_some(name)
 }
 
 /// The text that `xargs` with these options replaces. `None` if it adds words at the end.

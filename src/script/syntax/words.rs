@@ -69,7 +69,7 @@ impl WordBuilder {
     }
 
     /// The word. Unquoted `*`, `[…]` and `{a,b}` in it are patterns.
-    fn finish(self) -> ShellWord {
+    pub(super) fn finish(self) -> ShellWord {
         let mut parts = self.into_parts();
         let unquoted = parts.iter().filter_map(|part| match part {
             WordPart::Literal { bytes, quoting: Quoting::Unquoted } => Some(&bytes[..]),
