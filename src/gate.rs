@@ -15,6 +15,7 @@ mod document;
 pub mod packs;
 mod places;
 mod rule;
+mod statements;
 mod words;
 
 use std::fmt::Write;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::answer::{Answer, Glob};
 use super::places::{self, Facts, Path, Place};
+use super::statements;
 use super::words::{Reading, ValueOptions, Wanted, Words};
 use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, LeafState, Via, base_name};
 
@@ -157,16 +158,7 @@ impl Rule {
         if answer == Answer::No {
             return answer;
         }
-        let reading = self.reading();
-        let opposite = if reading == Reading::Any { Reading::All } else { Reading::Any };
-        let has = |group: &Group, reading| Answer::any(group.iter().map(|one| one.answer(&words, skipped, reading)));
-        answer = answer.min(Answer::all(self.with.iter().map(|group| has(group, reading))));
-        answer = answer.min(Answer::all(self.without.iter().map(|group| match reading {
-            // Only what is surely there lifts a strict rule.
-            Reading::Any => Answer::of(has(group, opposite) == Answer::Yes).negated(),
-            Reading::All if words.may_have_more_options() => Answer::Perhaps.min(has(group, opposite).negated()),
-            Reading::All => has(group, opposite).negated(),
-        })));
+        answer = answer.min(self.answer_on_words(leaf, &words, skipped));
         if answer == Answer::No {
             return answer;
         }
@@ -185,6 +177,34 @@ impl Rule {
             answer = answer.min(Answer::of(may_kill(leaf, &words)).min(Answer::Perhaps));
         }
         answer
+    }
+
+    /// Whether `with` and `without` hold. Each statement of SQL counts for itself.
+    fn answer_on_words(&self, leaf: &Leaf, words: &Words<'_>, skipped: usize) -> Answer {
+        if self.with.is_empty() && self.without.is_empty() {
+            return Answer::Yes;
+        }
+        let statements = statements::statements(leaf);
+        let each = statements.iter().map(|statement| self.answer_on_options(&words.with_statement(statement), 0));
+        let answer = Answer::any(each);
+        if self.is_pack() && !statements.is_empty() {
+            answer
+        } else {
+            answer.max(self.answer_on_options(words, skipped))
+        }
+    }
+
+    fn answer_on_options(&self, words: &Words<'_>, skipped: usize) -> Answer {
+        let reading = self.reading();
+        let opposite = if reading == Reading::Any { Reading::All } else { Reading::Any };
+        let has = |group: &Group, reading| Answer::any(group.iter().map(|one| one.answer(words, skipped, reading)));
+        let with = Answer::all(self.with.iter().map(|group| has(group, reading)));
+        with.min(Answer::all(self.without.iter().map(|group| match reading {
+            // Only what is surely there lifts a strict rule.
+            Reading::Any => Answer::of(has(group, opposite) == Answer::Yes).negated(),
+            Reading::All if words.may_have_more_options() => Answer::Perhaps.min(has(group, opposite).negated()),
+            Reading::All => has(group, opposite).negated(),
+        })))
     }
 
     fn answer_on_program(&self, leaf: &Leaf) -> Answer {

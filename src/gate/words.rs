@@ -153,6 +153,12 @@ impl<'l> Words<'l> {
         words
     }
 
+    /// The same options with one statement as the only operand.
+    pub(super) fn with_statement(&self, statement: &'l Argument) -> Self {
+        let operand = Operand { word: statement, is_certain: true, is_behind_dashes: true };
+        Self { options: self.options.clone(), operands: vec![operand], input: None, ..*self }
+    }
+
     /// Whether an operand may be an option.
     pub(super) fn may_have_more_options(&self) -> bool {
         self.operands.iter().any(|operand| operand.may_be_option(Reading::All))
