@@ -133,19 +133,6 @@ impl Verdict<'_> {
     }
 }
 
-/// Programs that run their arguments and are no layers of a text, with the word behind their name.
-const RUNNERS: [(&str, Option<&str>); 9] = [
-    ("npx", None),
-    ("bunx", None),
-    ("pnpx", None),
-    ("uvx", None),
-    ("pnpm", Some("dlx")),
-    ("yarn", Some("dlx")),
-    ("yarn", Some("run")),
-    ("bun", Some("x")),
-    ("pipx", Some("run")),
-];
-
 impl Gate {
     /// The leaves of a text, and what the programs run that its rules call wrappers.
     #[must_use]
@@ -210,15 +197,10 @@ impl Gate {
     fn wrapped(&self, leaf: &Leaf) -> Vec<usize> {
         let name = base_name(&leaf.program);
         let word = |at: usize| leaf.arguments.get(at).and_then(Argument::text);
-        let is_named = self.wrappers.iter().any(|wrapper| wrapper.as_bytes() == name);
-        let runs = |(program, verb): &&(&str, Option<&str>)| {
-            program.as_bytes() == name && verb.is_none_or(|verb| word(0) == Some(verb.as_bytes()))
-        };
-        let runner = RUNNERS.iter().find(runs);
-        if !is_named && runner.is_none() {
+        if !self.wrappers.iter().any(|wrapper| wrapper.as_bytes() == name) {
             return Vec::new();
         }
-        let mut at = usize::from(runner.is_some_and(|(_, verb)| verb.is_some()));
+        let mut at = 0;
         let mut is_behind_option = false;
         while word(at).is_some_and(|word| word.starts_with(b"-")) {
             is_behind_option = word(at) != Some(b"--") && word(at).is_some_and(|word| !word.contains(&b'='));

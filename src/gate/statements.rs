@@ -22,7 +22,8 @@ fn value(word: &Argument) -> Option<Argument> {
     let begin = match &text[..] {
         [b'-', b'-', b' ' | b'\n', ..] => 0,
         [b'-', b'-', ..] => text.iter().position(|byte| *byte == b'=')? + 1,
-        [b'-', _, ..] => 2,
+        // `-Atc'DROP TABLE a'`.
+        [b'-', letters @ ..] => letters.iter().position(|letter| b"ceqQ".contains(letter))? + 2,
         _ => 0,
     };
     let pieces = [ArgumentPiece::Text(text[begin..].to_vec())].into_iter().chain(rest.iter().cloned());
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!(read("psql \"select 'drop; table' from \\\"a b\\\"\""), ["SELECT '' FROM \"\""]);
         assert_eq!(read("mysql '/*!50000 drop*/ table a'"), ["50000 DROP*/ TABLE A"]);
         assert_eq!(read("psql \"it's; drop table $a where b\""), ["IT'S", "DROP TABLE $a WHERE B"]);
-        assert_eq!(read("psql -cselect --command='drop table a' --x"), ["SELECT", "DROP TABLE A"]);
+        assert_eq!(read("psql -Atcselect --command='drop table a' --x"), ["SELECT", "DROP TABLE A"]);
         assert_eq!(read("psql a <<< 'delete from b'"), ["A", "DELETE FROM B"]);
         assert_eq!(read("cat 'drop table a'"), [""; 0]);
     }

@@ -20,7 +20,7 @@ const fn known(program: &'static str, letters: &'static str, long: &'static str)
     ValueOptions { program, letters, long: Cow::Borrowed(long) }
 }
 
-static KNOWN: [ValueOptions; 20] = [
+static KNOWN: [ValueOptions; 21] = [
     known(
         "git",
         "CcmFbBost",
@@ -30,7 +30,7 @@ static KNOWN: [ValueOptions; 20] = [
     known(
         "cargo",
         "pFjZ",
-        " package features manifest-path target target-dir jobs profile bin example test color registry token index ",
+        " config package features manifest-path target target-dir jobs profile bin example test color registry token index ",
     ),
     known(
         "docker",
@@ -39,9 +39,10 @@ static KNOWN: [ValueOptions; 20] = [
     ),
     known(
         "kubectl",
-        "nlfcosL",
-        " namespace context cluster user kubeconfig selector filename container output grace-period timeout server token ",
+        "nlfcosLv",
+        " as as-group namespace context cluster user kubeconfig selector filename container output grace-period timeout server token ",
     ),
+    known("aws", "", " region profile output query endpoint-url color ca-bundle cli-read-timeout cli-connect-timeout "),
     known("npm", "w", " workspace prefix registry tag otp access userconfig loglevel cache "),
     known("pnpm", "CF", " filter dir registry tag otp access "),
     known("rm", "", ""),

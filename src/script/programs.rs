@@ -76,6 +76,8 @@ pub(super) enum WrapperRuns {
     Assigned,
     /// A program with further, unknown arguments at the end.
     Extended,
+    /// A program of a package, whose name may have a version.
+    Package,
     /// Words that are joined to code, for a shell here or elsewhere.
     Code,
 }
@@ -90,8 +92,8 @@ const fn wrapper(
     Wrapper { name, letters, long, operands, runs }
 }
 
-const WRAPPERS: [Wrapper; 46] = [
-    wrapper("env", "uCS", " unset chdir split-string ", 0, WrapperRuns::Assigned),
+const WRAPPERS: [Wrapper; 76] = [
+    wrapper("env", "uCSP", " unset chdir split-string ", 0, WrapperRuns::Assigned),
     wrapper(
         "sudo",
         "ughpCrtTUDRa",
@@ -134,6 +136,36 @@ const WRAPPERS: [Wrapper; 46] = [
     wrapper("systemd-run", "upEMHpG", " unit property setenv machine host slice uid gid ", 0, WrapperRuns::Program),
     wrapper("flock", "wE", " timeout wait conflict-exit-code ", 1, WrapperRuns::Program),
     wrapper("unbuffer", "", "", 0, WrapperRuns::Program),
+    wrapper("chronic", "", "", 0, WrapperRuns::Program),
+    wrapper("choom", "n", " adjust ", 0, WrapperRuns::Program),
+    wrapper("cpulimit", "lpPe", " limit ", 0, WrapperRuns::Program),
+    wrapper("faketime", "", "", 1, WrapperRuns::Program),
+    wrapper("gosu", "", "", 1, WrapperRuns::Program),
+    wrapper("su-exec", "", "", 1, WrapperRuns::Program),
+    wrapper("numactl", "CNmpi", " cpunodebind physcpubind membind preferred interleave ", 0, WrapperRuns::Program),
+    wrapper("prlimit", "", "", 0, WrapperRuns::Program),
+    wrapper("runcon", "cturl", " type user role range ", 1, WrapperRuns::Program),
+    wrapper("run-one", "", "", 0, WrapperRuns::Program),
+    wrapper("setarch", "", "", 1, WrapperRuns::Program),
+    wrapper("linux32", "", "", 0, WrapperRuns::Program),
+    wrapper("linux64", "", "", 0, WrapperRuns::Program),
+    wrapper("ld-linux-x86-64.so.2", "", " library-path preload argv0 ", 0, WrapperRuns::Program),
+    wrapper("sshpass", "pfdP", "", 0, WrapperRuns::Program),
+    wrapper("torsocks", "", "", 0, WrapperRuns::Program),
+    wrapper("proxychains", "f", "", 0, WrapperRuns::Program),
+    wrapper("tsp", "LNE", "", 0, WrapperRuns::Program),
+    wrapper("cross-env", "", "", 0, WrapperRuns::Assigned),
+    wrapper("env-cmd", "fe", " file environments ", 0, WrapperRuns::Program),
+    wrapper("dotenv", "evp", "", 0, WrapperRuns::Program),
+    wrapper("sail", "", "", 0, WrapperRuns::Program),
+    wrapper("spring", "", "", 0, WrapperRuns::Program),
+    wrapper("microk8s", "", "", 0, WrapperRuns::Program),
+    wrapper("minikube", "p", " profile ", 0, WrapperRuns::Program),
+    wrapper("k3s", "", "", 0, WrapperRuns::Program),
+    wrapper("npx", "pw", " package cache userconfig prefix workspace ", 0, WrapperRuns::Package),
+    wrapper("bunx", "", "", 0, WrapperRuns::Package),
+    wrapper("pnpx", "", " package ", 0, WrapperRuns::Package),
+    wrapper("uvx", "p", " from with python index ", 0, WrapperRuns::Package),
     wrapper("dbus-run-session", "", "", 0, WrapperRuns::Program),
     wrapper("xvfb-run", "ensfpw", "", 0, WrapperRuns::Program),
     wrapper("proxychains4", "f", "", 0, WrapperRuns::Program),
@@ -165,7 +197,7 @@ const WRAPPERS: [Wrapper; 46] = [
 ];
 
 /// Programs whose first words lead to a program: `docker exec NAME`, `uv run`. Their options may stand before these words.
-const VERB_WRAPPERS: [(&str, &str, Wrapper); 25] = [
+const VERB_WRAPPERS: [(&str, &str, Wrapper); 49] = [
     ("docker", "exec", wrapper("", "euwHcl", DOCKER_EXEC_LONG, 1, WrapperRuns::Program)),
     ("docker", "container exec", wrapper("", "euwHcl", DOCKER_EXEC_LONG, 1, WrapperRuns::Program)),
     ("docker", "compose exec", wrapper("", "euwfp", COMPOSE_LONG, 1, WrapperRuns::Program)),
@@ -190,10 +222,39 @@ const VERB_WRAPPERS: [(&str, &str, Wrapper); 25] = [
     ("pnpm", "exec", wrapper("", "CF", " dir filter ", 0, WrapperRuns::Program)),
     ("yarn", "exec", wrapper("", "", " cwd ", 0, WrapperRuns::Program)),
     ("npm", "exec", wrapper("", "w", " package prefix workspace ", 0, WrapperRuns::Program)),
+    ("pnpm", "dlx", wrapper("", "CF", PNPM_LONG, 0, WrapperRuns::Package)),
+    ("pnpm", "run", wrapper("", "CF", PNPM_LONG, 0, WrapperRuns::Package)),
+    ("pnpm", "", wrapper("", "CF", PNPM_LONG, 0, WrapperRuns::Package)),
+    ("yarn", "dlx", wrapper("", "p", " cwd package ", 0, WrapperRuns::Package)),
+    ("yarn", "run", wrapper("", "", " cwd ", 0, WrapperRuns::Package)),
+    ("yarn", "workspace", wrapper("", "", " cwd ", 1, WrapperRuns::Package)),
+    ("yarn", "workspaces foreach", wrapper("", "jp", " cwd include exclude from ", 0, WrapperRuns::Package)),
+    ("yarn", "", wrapper("", "", " cwd ", 0, WrapperRuns::Package)),
+    ("bun", "x", wrapper("", "", " cwd ", 0, WrapperRuns::Package)),
+    ("bun", "run", wrapper("", "", " cwd filter ", 0, WrapperRuns::Package)),
+    ("deno", "run", wrapper("", "", " config import-map ", 0, WrapperRuns::Package)),
+    ("pipx", "run", wrapper("", "", " spec python ", 0, WrapperRuns::Package)),
+    ("nerdctl", "exec", wrapper("", "euw", DOCKER_EXEC_LONG, 1, WrapperRuns::Program)),
+    ("nerdctl", "run", wrapper("", DOCKER_LETTERS, DOCKER_LONG, 1, WrapperRuns::Program)),
+    ("lxc", "exec", wrapper("", "", " env cwd user group project ", 1, WrapperRuns::Program)),
+    ("adb", "shell", wrapper("", "sPH", "", 0, WrapperRuns::Code)),
+    ("heroku", "run", wrapper("", "asre", " app size remote env ", 0, WrapperRuns::Program)),
+    ("nix", "develop", wrapper("", "", "", 0, WrapperRuns::Program)),
+    ("perf", "stat", wrapper("", "eoprxIDCt", " event output repeat ", 0, WrapperRuns::Program)),
+    ("perf", "record", wrapper("", "eoFcC", " event output freq ", 0, WrapperRuns::Program)),
+    ("aws-vault", "exec", wrapper("", "dr", " duration region ", 1, WrapperRuns::Program)),
+    ("chamber", "exec", wrapper("", "", "", 1, WrapperRuns::Program)),
+    ("doppler", "run", wrapper("", "pct", " project config token ", 0, WrapperRuns::Program)),
+    ("infisical", "run", wrapper("", "", " env path projectId token ", 0, WrapperRuns::Program)),
     ("op", "run", wrapper("", "", " env-file account ", 0, WrapperRuns::Program)),
 ];
 
 const DOCKER_EXEC_LONG: &str = " env user workdir env-file detach-keys host context config log-level ";
+const PNPM_LONG: &str = " dir filter workspace-concurrency reporter ";
+/// The own commands of `pnpm` and `yarn`. Any other word is a program of the project.
+const PACKAGE_VERBS: &str = " add audit bin cache config create dlx exec help import info init install i link list login logout \
+    ls node npm outdated pack patch plugin prune publish rebuild remove rm root run self-update set setup store test t unlink \
+    up update upgrade version why workspace workspaces ";
 const COMPOSE_LONG: &str = " env user workdir index file project-name project-directory profile env-file name entrypoint \
     volume publish label ansi progress parallel ";
 const KUBECTL_LONG: &str = " namespace container context cluster user kubeconfig server token as as-group filename \
@@ -201,6 +262,13 @@ const KUBECTL_LONG: &str = " namespace container context cluster user kubeconfig
 const DOCKER_LETTERS: &str = "aceghlmpuvw";
 const DOCKER_LONG: &str = " name volume env env-file publish user workdir network entrypoint mount label memory cpus platform \
     hostname add-host device restart ";
+
+/// The name of a package's program, without a scope in front and a version behind.
+pub(super) fn package_program(package: &[u8]) -> &[u8] {
+    let name = base_name(package.strip_prefix(b"npm:").unwrap_or(package));
+    let end = name.iter().skip(1).position(|byte| *byte == b'@').map_or(name.len(), |at| at + 1);
+    &name[..end]
+}
 
 /// The program or code of a wrapper.
 #[derive(Debug, PartialEq, Eq)]
@@ -226,8 +294,13 @@ fn verb_wrapper(name: &str, words: &Known) -> Option<(&'static str, &'static Wra
             while let Some(option) = words.get(at)?.as_deref().filter(|word| word.len() > 1 && word[0] == b'-') {
                 at += 1 + usize::from(wrapper.takes_next(option));
             }
-            (words.get(at)?.as_deref()? == verb.as_bytes()).then_some(())?;
-            at += 1;
+            let word = std::str::from_utf8(words.get(at)?.as_deref()?).ok()?;
+            if verb.is_empty() {
+                (!is_listed(word, PACKAGE_VERBS)).then_some(())?;
+            } else {
+                (word == verb).then_some(())?;
+                at += 1;
+            }
         }
         Some((*verbs, wrapper, at))
     })

@@ -33,6 +33,15 @@ fn every_layer_is_a_leaf() {
 }
 
 #[test]
+fn the_program_of_a_package_is_a_leaf() {
+    check("npx --yes @a/b@1 c", &["npx --yes @a/b@1 c", "npx > b c"]);
+    check("pnpm --filter a dlx b@2", &["pnpm --filter a dlx b@2", "pnpm dlx > b"]);
+    check("yarn workspace a b c", &["yarn workspace a b c", "yarn workspace > b c"]);
+    check("pnpm install a; pnpm b c", &["pnpm install a", "pnpm b c", "pnpm > b c"]);
+    check("npm run a; bun run ./b@c", &["npm run a", "bun run ./b@c", "bun run > ./b@c"]);
+}
+
+#[test]
 fn code_in_arguments_is_read_with_its_own_arguments() {
     check("bash -c 'rm \"$1\" $0' _ a", &["bash -c rm \"$1\" $0 _ a", "bash -c > rm a $0 !open"]);
     check("bash -lc '\"$@\"' _ git push", &["bash -lc \"$@\" _ git push", "bash -c > git push"]);

@@ -33,7 +33,7 @@ impl ChildShell {
 }
 
 /// Programs that run the value of an option as code: the name, the option's letter, its long form.
-const CODE_OPTIONS: [(&str, u8, &[u8]); 9] = [
+const CODE_OPTIONS: [(&str, u8, &[u8]); 14] = [
     ("su", b'c', b"--command"),
     ("runuser", b'c', b"--command"),
     ("script", b'c', b"--command"),
@@ -43,6 +43,11 @@ const CODE_OPTIONS: [(&str, u8, &[u8]); 9] = [
     ("nix-shell", 0, b"--run"),
     ("npx", b'c', b"--call"),
     ("xterm", 0, b"-e"),
+    ("entr", b's', b"-s"),
+    ("vagrant", b'c', b"--command"),
+    ("gcloud", 0, b"--command"),
+    ("flyctl", b'C', b"--command"),
+    ("fly", b'C', b"--command"),
 ];
 
 /// The options of `find` and `fd` that a program follows.
@@ -228,7 +233,13 @@ impl Walk<'_> {
                 put_in_words(&mut rest, replaced_text(options), &given_words(options, streams));
                 self.behind(layer, rest, &LeafStreams::default());
             }
-            WrapperRuns::Program | WrapperRuns::Assigned => {
+            WrapperRuns::Program | WrapperRuns::Assigned | WrapperRuns::Package => {
+                if inner.runs == WrapperRuns::Package
+                    && let Some(package) =
+                        rest[0].text().filter(|word| !word.starts_with(b".") && !word.starts_with(b"/"))
+                {
+                    rest[0] = Argument::of_text(programs::package_program(package));
+                }
                 let own = ["command", "builtin", "exec"].contains(&name);
                 let told = self.via.len();
                 for word in &words[1..inner.at] {
@@ -340,7 +351,8 @@ fn joined(words: &[Argument]) -> Vec<u8> {
 
 /// `docker exec` for `docker`: the words that lead to a program are part of its name.
 fn layer_name(name: &str, words: &[Argument]) -> Vec<u8> {
-    programs::verbs(name, &known(words)).map_or_else(|| name.into(), |verbs| format!("{name} {verbs}").into_bytes())
+    let verbs = programs::verbs(name, &known(words)).filter(|verbs| !verbs.is_empty());
+    verbs.map_or_else(|| name.into(), |verbs| format!("{name} {verbs}").into_bytes())
 }
 
 /// Puts words from another program in the place of a text, or behind the last word. Within a word they are a hole.
