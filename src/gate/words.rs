@@ -23,9 +23,10 @@ const fn known(program: &'static str, letters: &'static str, long: &'static str)
 static KNOWN: [ValueOptions; 21] = [
     known(
         "git",
-        "CcmFbBost",
+        "CcmFbBoste",
         " git-dir work-tree namespace message file author date reuse-message push-option repo upload-pack receive-pack \
-        exec source conflict strategy strategy-option onto trailer fixup squash template branch depth origin pathspec-from-file ",
+        exec source conflict strategy strategy-option onto trailer fixup squash template branch depth origin pathspec-from-file config-env attr-source exclude \
+        unified inter-hunk-context ",
     ),
     known(
         "cargo",

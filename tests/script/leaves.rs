@@ -42,6 +42,26 @@ fn the_program_of_a_package_is_a_leaf() {
 }
 
 #[test]
+fn the_code_in_gits_settings_is_read() {
+    check("git -c alias.x='push -f' x a", &["git -c alias.x=push -f x a", "git > git push -f a"]);
+    check("git -c alias.x='!rm b' y; git y x", &["git -c alias.x=!rm b y", "git y x"]);
+    check("git config alias.x push; git x -f", &["git config alias.x push", "git x -f", "git > git push -f"]);
+    check(
+        "A='push -f' git --config-env alias.x=A x; git --config-env=alias.x=A x",
+        &["git --config-env alias.x=A x", "git > git push -f", "git --config-env=alias.x=A x"],
+    );
+    check("GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='!rm a' git -C d x", &["git -C d x", "git > rm a"]);
+    check("git -c core.pager='rm a' log b", &["git -c core.pager=rm a log b", "git > rm a"]);
+    check("GIT_EDITOR='rm a' git commit", &["GIT_EDITOR= > git commit", "GIT_EDITOR= > git > rm a"]);
+    check(
+        "git submodule foreach --recursive git gc",
+        &["git submodule foreach --recursive git gc", "git submodule foreach > git gc"],
+    );
+    check("git submodule foreach 'rm a; rm b'", &["git submodule foreach rm a; rm b", "git > rm a", "git > rm b"]);
+    assert!(leaves("git config alias.x '!git x; git x'; git x; rm a").len() < 10);
+}
+
+#[test]
 fn code_in_arguments_is_read_with_its_own_arguments() {
     check("bash -c 'rm \"$1\" $0' _ a", &["bash -c rm \"$1\" $0 _ a", "bash -c > rm a $0 !open"]);
     check("bash -lc '\"$@\"' _ git push", &["bash -lc \"$@\" _ git push", "bash -c > git push"]);
@@ -328,7 +348,10 @@ fn functions_and_aliases_are_judged_with_what_they_hide() {
 fn variables_that_change_programs_lead_to_them() {
     check("PATH=/x git push; git pull", &["PATH= > git push", "git pull"]);
     check("env LD_PRELOAD=x git push", &["env LD_PRELOAD=x git push", "LD_PRELOAD= > env > git push"]);
-    check("export GIT_SSH_COMMAND=x; git pull", &["export GIT_SSH_COMMAND=x", "GIT_SSH_COMMAND= > git pull"]);
+    check(
+        "export GIT_SSH_COMMAND=x; git pull",
+        &["export GIT_SSH_COMMAND=x", "GIT_SSH_COMMAND= > git pull", "GIT_SSH_COMMAND= > git > x"],
+    );
 }
 
 #[test]
