@@ -82,8 +82,8 @@ A * is any text, and | stands between words of which one must match. Where a
 value is not known, as in git push $x, the answer is perhaps: a rule that
 allows needs to be sure, and a pack says nothing then, unless what must lie in
 a directory may be /, the home or empty. Paths are compared as they are
-written, without the disk. For $PROJECT it looks for the git project that
---cwd is in.
+written, without the disk; dir/* is dir. For $PROJECT it looks for the git
+project that --cwd is in. Without one, --cwd stands for it.
 
 replay lists the commands of the journals on which the rules of --rules and
 your own ones differ; without --rules, those on which your own rules and none

@@ -11,7 +11,7 @@ pub struct Facts<'a> {
     pub session: Option<&'a str>,
     /// Where the command begins.
     pub directory: Option<&'a [u8]>,
-    /// The top of the git project that the directory is in. `None` if there is no project.
+    /// The top of the git project that the directory is in. Without one, the directory stands for it.
     pub project: Option<&'a [u8]>,
     pub home: Option<&'a [u8]>,
 }
@@ -49,7 +49,7 @@ impl Place {
         let place = match self {
             Self::Absolute(place) => Some(place.clone()),
             Self::Home(rest) => joined(facts.home, rest),
-            Self::Project(rest) => match joined(facts.project, rest) {
+            Self::Project(rest) => match joined(project(facts), rest) {
                 None => return Answer::No,
                 place => place,
             },
@@ -57,6 +57,12 @@ impl Place {
         };
         place.map_or(Answer::Perhaps, |place| path.lies_in(&place))
     }
+}
+
+/// The project, or the directory in its stead if it may be one: not the home, and not above it.
+fn project<'f>(facts: &Facts<'f>) -> Option<&'f [u8]> {
+    let may_be_project = |directory: &&[u8]| !Path::of_bytes(Some(directory)).holds_home(facts);
+    facts.project.or_else(|| facts.directory.filter(may_be_project))
 }
 
 /// A path without `.` and `..`, as far as it is known.
@@ -69,6 +75,8 @@ pub(super) struct Path {
     is_name_open: bool,
     /// Nothing is known of it.
     is_unknown: bool,
+    /// Another program fills in a part. It is a name here.
+    pub(super) is_filled: bool,
 }
 
 impl Path {
@@ -109,6 +117,7 @@ impl Path {
     fn join(self, word: &Argument, here: impl FnOnce() -> Self, facts: &Facts<'_>) -> Self {
         let mut text = Vec::new();
         let mut is_open = false;
+        let mut is_filled = false;
         let mut here = Some(here);
         let mut base = None;
         for piece in &word.pieces {
@@ -132,6 +141,14 @@ impl Path {
                     }
                     HoleKind::Pattern(written) if !written.contains(&b'{') => text.extend_from_slice(written),
                     HoleKind::Arithmetic => text.push(b'0'),
+                    HoleKind::Filled if !text.is_empty() => {
+                        text.push(b'0');
+                        is_filled = true;
+                    }
+                    HoleKind::Home(user) if text.is_empty() => {
+                        // Another's home is in no place that a rule names.
+                        base = Some(Self { names: vec![[b"~", &user[..]].concat()], ..Self::default() });
+                    }
                     _ => is_open = true,
                 },
             }
@@ -149,6 +166,11 @@ impl Path {
             return if leaves { Self::unknown() } else { made };
         }
         text.split(|byte| *byte == b'/').for_each(|name| made.push(name));
+        // All that is in a directory is the directory.
+        while !is_open && made.names.last().is_some_and(|name| is_all(name)) {
+            made.names.pop();
+        }
+        made.is_filled = is_filled;
         made.is_open = is_open;
         made.is_name_open = is_open && !text.ends_with(b"/");
         made
@@ -189,38 +211,47 @@ impl Path {
         !self.is_open() && (self.names.is_empty() || (!home.is_unknown && home.names.starts_with(&self.names)))
     }
 
-    /// Returns true if its known beginning is the home, or a directory above it.
-    fn begins_above(&self, facts: &Facts<'_>) -> bool {
-        let known = Self { is_open: false, ..self.clone() };
-        !self.is_unknown && known.holds_home(facts)
-    }
-
     /// Returns true if nothing is known of it, or if its end is not known.
     pub(super) fn is_open(&self) -> bool {
         self.is_unknown || self.is_open
     }
 }
 
-/// Returns true if a word with an unknown part can be the root, a home, or empty: the part may be empty.
-pub(super) fn can_be_root(word: &Argument, path: &Path, facts: &Facts<'_>) -> bool {
-    let mut text = Vec::new();
-    let (mut is_unknown, mut is_filled) = (false, false);
-    for piece in &word.pieces {
+/// Returns true for `*`, `.*`, `.[!.]*` and their like.
+fn is_all(name: &[u8]) -> bool {
+    let mut rest = name;
+    while let [b'*' | b'?' | b'.', behind @ ..] = rest {
+        rest = behind;
+    }
+    let rest = match rest {
+        [b'[', behind @ ..] => behind.iter().position(|byte| *byte == b']').map_or(rest, |end| &behind[end + 1..]),
+        _ => rest,
+    };
+    name.contains(&b'*') && rest.iter().all(|byte| *byte == b'*')
+}
+
+/// Returns true if a word with an unknown part can be the root, a home, or empty: the part may be empty. So may be an
+/// unknown directory, in front of it.
+pub(super) fn can_be_root(word: &Argument, leaf: &Leaf, facts: &Facts<'_>) -> bool {
+    let (mut text, mut is_unknown) = (Vec::new(), false);
+    let directory = leaf.directory.iter().flat_map(|directory| directory.pieces.iter());
+    let between = ArgumentPiece::Text(b"/".to_vec());
+    let is_relative = matches!(word.pieces.first(), Some(ArgumentPiece::Text(_)))
+        || matches!(word.pieces.first(), Some(ArgumentPiece::Hole(hole)) if matches!(hole.kind, HoleKind::Pattern(_)));
+    let whole = directory.chain([&between]).filter(|_| is_relative).chain(&word.pieces);
+    for piece in whole {
         match piece {
             ArgumentPiece::Text(more) => text.extend_from_slice(more),
             ArgumentPiece::Hole(hole) => match &hole.kind {
                 HoleKind::Variable(_) | HoleKind::Home(_) | HoleKind::Output(OutputOf::Other) => is_unknown = true,
                 HoleKind::Pattern(written) => text.extend_from_slice(written),
-                HoleKind::Filled => is_filled = true,
-                HoleKind::Output(_) | HoleKind::Arithmetic | HoleKind::Process => return false,
+                HoleKind::Output(_) | HoleKind::Arithmetic | HoleKind::Process | HoleKind::Filled => return false,
             },
         }
     }
     let is_trailing = |byte: &u8| b"*/.".contains(byte);
     let end = text.iter().rposition(|byte| !is_trailing(byte)).map_or(0, |at| at + 1);
-    let is_home = facts.home.is_some_and(|home| home == &text[..end]);
-    // What another program fills in is a name, and not empty. Below a directory above the project, it may be any.
-    is_unknown && (end == 0 || is_home) || is_filled && (text.starts_with(b"/") || path.begins_above(facts))
+    is_unknown && (end == 0 || facts.home.is_some_and(|home| home == &text[..end]))
 }
 
 /// Redirections to what keeps nothing.

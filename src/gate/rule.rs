@@ -261,18 +261,21 @@ impl Rule {
             return Answer::Yes;
         }
         let operands = words.operands.iter().skip(skipped).map(|operand| operand.word);
-        let targets: Vec<&Argument> = operands.chain(places::written_targets(leaf)).collect();
+        // A pack's rule is about what its program does, not about where the shell writes.
+        let written = places::written_targets(leaf).filter(|_| !self.is_pack());
+        let targets: Vec<&Argument> = operands.chain(written).collect();
         let any = |wanted: &dyn Fn(&Path, &Argument) -> Answer| {
             Answer::any(targets.iter().map(|word| wanted(&Path::of(word, leaf, facts), word)))
         };
         let in_one = |path: &Path, places: &[Place]| Answer::any(places.iter().map(|place| place.holds(path, facts)));
         let outside = |path: &Path, word: &Argument| match in_one(path, &self.outside).negated() {
             _ if path.holds_home(facts) => Answer::Yes,
-            Answer::Perhaps if self.is_pack() => Answer::of(places::can_be_root(word, path, facts)),
+            Answer::Perhaps if self.is_pack() && places::can_be_root(word, leaf, facts) => Answer::Yes,
+            Answer::Yes if path.is_filled && self.reading() == Reading::All => Answer::Perhaps,
             answer => answer,
         };
         let inside = |path: &Path, _: &Argument| match in_one(path, &self.inside) {
-            Answer::Yes if path.is_open() && self.reading() == Reading::All => Answer::Perhaps,
+            Answer::Yes if (path.is_open() || path.is_filled) && self.reading() == Reading::All => Answer::Perhaps,
             answer => answer,
         };
         let is_asked = |places: &[Place]| !places.is_empty();

@@ -65,6 +65,32 @@ fn the_packs_ask_rarely_on_an_everyday() {
     assert!(asked.len() * 100 <= texts.len() * 3, "{} of {}: {asked:#?}", asked.len(), texts.len());
 }
 
+/// A directory without a git project stands for one, unless it is the home.
+#[test]
+fn a_directory_stands_for_a_project() {
+    let within = |directory, text: &str| {
+        let facts = rexec_host::gate::Facts { directory: Some(directory), project: None, ..FACTS };
+        judged_with(&all(), text, &facts).0
+    };
+    assert_eq!(within(b"/srv/shop", "rm -rf build"), Action::Allow);
+    assert_eq!(within(b"/srv/shop", "rm -rf ../other"), Action::Ask);
+    assert_eq!(within(b"/srv/shop", "rm -rf \"$(pwd)\""), Action::Ask);
+    assert_eq!(within(b"/people/ann", "rm -rf Documents"), Action::Ask);
+    assert_eq!(within(b"/people", "rm -rf bob"), Action::Ask);
+}
+
+#[test]
+fn the_files_pack_asks_about_what_a_program_removes() {
+    assert_eq!(judged(&all(), "rm -rf build >~/log 2>/var/log/x").0, Action::Allow);
+    assert_eq!(judged(&all(), "xargs -I{} rm -rf {} <list").0, Action::Allow);
+    assert_eq!(judged(&all(), "xargs -I{} rm -rf /srv/{} <list").0, Action::Ask);
+    assert_eq!(judged(&all(), "xargs -I{} rm -rf ./{} <list").0, Action::Allow);
+    assert_eq!(judged(&all(), "f() { cd build; rm -rf a; }; f").0, Action::Allow);
+    assert_eq!(judged(&all(), "cd build; rm -rf *").0, Action::Allow);
+    assert_eq!(judged(&all(), "rm -rf *").0, Action::Ask);
+    assert_eq!(judged(&all(), "rm -rf *.o .cache").0, Action::Allow);
+}
+
 /// A person's own rule stands above the packs, and lifts them.
 #[test]
 fn a_rule_of_a_person_lifts_a_pack() {

@@ -26,7 +26,7 @@ fn every_layer_is_a_leaf() {
     );
     check("ls | xargs -n1 rm -f", &["ls", "xargs -n1 rm -f", "xargs > rm -f ./… !open"]);
     check("watch -n1 'git status'", &["watch -n1 git status", "watch > git status"]);
-    check("ssh -p 22 h 'cd /x && make'", &["ssh -p 22 h cd /x && make", "ssh > cd /x @$PWD", "ssh > make @/x"]);
+    check("ssh -p 22 h 'cd /x && make'", &["ssh -p 22 h cd /x && make", "ssh > cd /x @~", "ssh > make @/x"]);
     check("time git push", &["git push"]);
     check("git -c alias.x='!rm y' x", &["git -c alias.x=!rm y x", "git > rm y"]);
     check("env -S 'rm -f x'", &["env -S rm -f x", "env > env rm -f x", "env > env > rm -f x"]);
@@ -155,7 +155,7 @@ fn here_documents_are_data_unless_a_shell_reads_them() {
     check("su - b <<E\nrm x\nE", &["su - b <>rm x", "su > rm x"]);
     check("sudo sh <<E\nrm x\nE", &["sudo sh <>rm x", "sudo > sh <>rm x", "sudo > sh > rm x"]);
     check("bash <<< 'rm x'", &["bash <>rm x", "bash > rm x"]);
-    check("ssh h <<E\nreboot\nE", &["ssh h <>reboot", "ssh > reboot @$PWD"]);
+    check("ssh h <<E\nreboot\nE", &["ssh h <>reboot", "ssh > reboot @~"]);
     check("git commit -m 'git push --force'", &["git commit -m git push --force"]);
 }
 
@@ -167,7 +167,7 @@ fn input_reaches_the_commands_within() {
     check("curl x | if a; then sh; fi; sh", &["curl x", "a", "sh", "!ShellReadsPipe", "sh"]);
     check("{ bash; } <<E\nrm a\nE", &["<>rm a", "bash", "bash > rm a"]);
     check("eval sh <<E\nrm a\nE", &["eval sh <>rm a", "eval > sh", "eval > sh > rm a"]);
-    check("ssh h bash <<E\nrm a\nE", &["ssh h bash <>rm a", "ssh > bash @$PWD", "ssh > bash > rm a @$PWD"]);
+    check("ssh h bash <<E\nrm a\nE", &["ssh h bash <>rm a", "ssh > bash @~", "ssh > bash > rm a @~"]);
     check("bash -c sh <<E\nrm a\nE", &["bash -c sh <>rm a", "bash -c > sh", "bash -c > sh > rm a"]);
     check(
         "curl x | sudo bash -c 'sh -s'",

@@ -140,6 +140,8 @@ impl Walk<'_> {
                 }
                 Sees::Nothing => walk.elsewhere(|walk| {
                     walk.input = input;
+                    // It begins in a home.
+                    walk.values.set_directory(Some(Argument::of_hole(HoleKind::Home(Vec::new()), HoleReach::Within)));
                     walk.code(code, Via::Layer(layer));
                 }),
             }
