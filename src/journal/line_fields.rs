@@ -138,23 +138,17 @@ impl PlainValue for bool {
     }
 }
 
-impl PlainValue for u8 {
-    fn of(value: &[u8]) -> Option<Self> {
-        number_of(value)
-    }
+macro_rules! plain_numbers {
+    ($($number:ty),+) => {
+        $(impl PlainValue for $number {
+            fn of(value: &[u8]) -> Option<Self> {
+                number_of(value)
+            }
+        })+
+    };
 }
 
-impl PlainValue for u32 {
-    fn of(value: &[u8]) -> Option<Self> {
-        number_of(value)
-    }
-}
-
-impl PlainValue for u64 {
-    fn of(value: &[u8]) -> Option<Self> {
-        number_of(value)
-    }
-}
+plain_numbers!(u8, u32, u64);
 
 impl<T: PlainValue> PlainValue for Option<T> {
     fn of(value: &[u8]) -> Option<Self> {

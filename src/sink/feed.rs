@@ -101,7 +101,7 @@ impl Feed {
         // They are held for as long as the command runs.
         frames.shrink_to_fit();
         self.held += frames.len();
-        self.has_record |= self.send(out, now, |out| out.extend_from_slice(&frames));
+        self.has_record |= self.send(out, now, |out| append(&frames, out));
         self.runs.insert(cursor.job, Held::new(cursor, frames));
     }
 
@@ -164,6 +164,7 @@ impl Feed {
         self.set_stalled(engine, false);
         self.pace.begin(now);
         let before = out.len();
+        make_room(out, self.held);
         let known = || self.runs.iter().filter(|(_, held)| !held.start.is_empty());
         known().for_each(|(job, held)| held.replay(*job, out));
         // An answer belongs to a run that has begun and has not ended.
@@ -304,7 +305,7 @@ impl Feed {
                     held.finish(end);
                     self.held += held.ended.len();
                     let ended = held.ended.clone();
-                    self.has_record |= self.send(out, now, |out| out.extend_from_slice(&ended));
+                    self.has_record |= self.send(out, now, |out| append(&ended, out));
                 }
                 engine.detach(cursor);
                 return false;
@@ -343,7 +344,7 @@ impl Feed {
     fn send_aside(&mut self, out: &mut Vec<u8>, now: Instant, encode: impl FnOnce(&mut Vec<u8>)) {
         let mut frame = Vec::new();
         encode(&mut frame);
-        self.has_record |= self.send(out, now, |out| out.extend_from_slice(&frame));
+        self.has_record |= self.send(out, now, |out| append(&frame, out));
         self.given_up += self.asides.keep(frame, self.is_down);
     }
 
@@ -363,6 +364,12 @@ impl Feed {
 /// The record of an answer. The recorder adds the time.
 fn input(job: JobId, Typed { bytes, is_hidden, place }: Typed) -> InputRecord {
     InputRecord { seq: job.0, bytes, hidden: is_hidden, from: place.word().to_owned(), time: String::new() }
+}
+
+/// Queues frames. Those of records wait however many there are, so the queue may be as long as all that is kept.
+fn append(frames: &[u8], out: &mut Vec<u8>) {
+    make_room(out, frames.len());
+    out.extend_from_slice(frames);
 }
 
 /// Keeps frames of a run for the next recorder, and counts them in `all`, the bytes of all runs' frames.

@@ -202,3 +202,20 @@ fn the_human_is_told_once_that_the_journal_is_behind_and_once_that_it_caught_up(
     rig.now += limits::RECORDER_STUCK;
     assert!(rig.feed.is_stuck(rig.now), "it has something and does nothing");
 }
+
+#[test]
+fn records_that_wait_for_a_recorder_take_little_more_room_than_their_bytes() {
+    let mut rig = FeedRig::new();
+    let command = "x".repeat(50_000);
+    let has_little_room = |out: &Vec<u8>| out.capacity() <= out.len() / 4 * 5 + (32 << 10);
+    for _ in 0..100 {
+        let job = rig.engine.submit().expect("there is room");
+        let cursor = rig.engine.attach(job, rig.feed.lag()).expect("the job is there");
+        let card = PublishedCard { seq: job.0, command: command.clone(), ..PublishedCard::default() };
+        rig.feed.begin(cursor, &StartRecord { card, ..StartRecord::default() }, [], &mut rig.out, rig.now);
+        assert!(has_little_room(&rig.out), "{} of {}", rig.out.len(), rig.out.capacity());
+    }
+    let mut again = Vec::new();
+    rig.feed.replay(&mut rig.engine, &mut again, rig.now);
+    assert!(again.len() > 5_000_000 && has_little_room(&again), "{} of {}", again.len(), again.capacity());
+}
