@@ -215,10 +215,11 @@ impl Gate {
     pub fn judge(&self, leaf: &Leaf, facts: &Facts<'_>) -> Verdict<'_> {
         let mut verdict = Verdict { action: Action::Allow, cause: Cause::NoRule };
         for rule in &self.rules {
-            let (action, cause) = match (rule.counted(rule.answer(leaf, facts, &self.programs)), rule.action) {
+            let (action, cause) = match (rule.answer(leaf, facts, &self.programs), rule.action) {
                 (Answer::No, _) | (Answer::Perhaps, Action::Allow) => continue,
+                (Answer::Perhaps, _) if rule.is_silent_if_perhaps() => continue,
                 (Answer::Yes, Action::Allow) => {
-                    let is_first = matches!(verdict.cause, Cause::NoRule);
+                    let is_first = verdict.action == Action::Allow;
                     return if is_first {
                         Verdict { action: Action::Allow, cause: Cause::Rule(rule) }
                     } else {
@@ -226,7 +227,7 @@ impl Gate {
                     };
                 }
                 (Answer::Yes, action) => (action, Cause::Rule(rule)),
-                (Answer::Perhaps, action) => (action.min(self.perhaps), Cause::PerhapsRule(rule)),
+                (Answer::Perhaps, _) => (rule.action_if_perhaps(self.perhaps), Cause::PerhapsRule(rule)),
             };
             verdict.tighten(action, cause);
         }
@@ -249,7 +250,7 @@ impl Gate {
 
 impl<'g> Verdict<'g> {
     fn tighten(&mut self, action: Action, cause: Cause<'g>) {
-        if action > self.action {
+        if action > self.action || (action == self.action && matches!(self.cause, Cause::NoRule)) {
             *self = Verdict { action, cause };
         }
     }

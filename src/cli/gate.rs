@@ -71,8 +71,8 @@ Further conditions of a rule:
 
   without  the other way round than with
   outside  an operand or a written file lies in none of these directories;
-  inside   ... in one of them: [\"$PROJECT\", \"~/x\", \"/tmp\"]. Your home and
-           what is above it always lie outside
+  inside   ... in one of them: [\"$PROJECT\", \"~/x\", \"/tmp\"], or its path ends
+           so: [\".git\"]. Your home and what is above it always lie outside
   writes   files that it writes: [\"/etc\", \"*.lock\"]
   kills    \"others\": it signals processes; whose is not known here: perhaps
   via      what leads to it, as \"sudo|ssh\"
@@ -80,8 +80,8 @@ Further conditions of a rule:
 
 A * is any text, and | stands between words of which one must match. Where a
 value is not known, as in git push $x, the answer is perhaps: a rule that
-allows needs to be sure, and a pack says nothing then, unless what must lie in
-a directory may be /, the home or empty. Paths are compared as they are
+allows needs to be sure, and a pack then allows it and names its rule. Of paths
+it says nothing then, and asks if one may be /, the home or empty. Paths are compared as they are
 written, without the disk; dir/* is dir. For $PROJECT it looks for the git
 project that --cwd is in. Without one, --cwd stands for it.
 

@@ -143,7 +143,9 @@ impl Example<'_> {
         let asks_anyway = rule.action == Action::Ask && gate.perhaps >= Action::Ask;
         let problem = match (self.is_matched, answer) {
             (true, Answer::Yes) | (false, Answer::No) => return Ok(()),
-            (true, Answer::Perhaps) if asks_anyway && rule.counted(answer) == answer => return Ok(()),
+            (true, Answer::Perhaps) if asks_anyway && rule.action_if_perhaps(gate.perhaps) == Action::Ask => {
+                return Ok(());
+            }
             (true, Answer::No) => "does not match",
             (true, Answer::Perhaps) | (false, Answer::Perhaps) => "may match or not, depending on what is not known,",
             (false, Answer::Yes) => "matches",
@@ -203,9 +205,9 @@ fn rule(table: &Table, source: RuleSource) -> Result<(Rule, Vec<Example<'_>>), R
             "with" => rule.with = pair.groups()?,
             "without" => rule.without = pair.groups()?,
             "outside" => rule.outside = pair.directories()?,
-            "inside" => rule.inside = pair.directories()?,
+            "inside" => rule.inside = pair.places()?,
             "cwd" => rule.cwd = pair.directories()?,
-            "writes" => rule.writes = pair.some()?.iter().map(|place| pair.place(place)).collect::<Result<_, _>>()?,
+            "writes" => rule.writes = pair.places()?,
             "kills" => rule.kills_others = pair.choice(&[("others", true)])?,
             "agent" => rule.agent = Some(pair.glob()?),
             "session" => rule.session = Some(pair.glob()?),
@@ -339,6 +341,10 @@ impl Pair {
             place => Ok(place),
         };
         self.some()?.iter().map(place).collect()
+    }
+
+    fn places(&self) -> Result<Vec<Place>, RulesError> {
+        self.some()?.iter().map(|written| self.place(written)).collect()
     }
 
     /// A directory, a file, or the end of a path.

@@ -155,8 +155,8 @@ impl Rule {
         let words = Words::of(leaf, programs);
         let (run, skipped) = self.answer_on_operands(&words);
         let mut answer = run.min(self.answer_on_program(leaf)).min(self.answer_on_layers(leaf));
-        if answer == Answer::No {
-            return answer;
+        if answer == Answer::No || self.is_pack() && !self.run.is_empty() && words.ask_for_help() {
+            return Answer::No;
         }
         answer = answer.min(self.answer_on_words(leaf, &words, skipped));
         if answer == Answer::No {
@@ -289,9 +289,14 @@ impl Rule {
         answer
     }
 
-    /// The answer as it counts: what a pack's rule does not know does not.
-    pub(super) fn counted(&self, answer: Answer) -> Answer {
-        if self.is_pack() && answer == Answer::Perhaps { Answer::No } else { answer }
+    /// Returns true if it says nothing where it may match or not: a pack about paths, since most of those are not known.
+    pub(super) fn is_silent_if_perhaps(&self) -> bool {
+        self.is_pack() && [&self.outside, &self.inside, &self.writes].iter().any(|places| !places.is_empty())
+    }
+
+    /// What is done if it may match or not. What a pack does not know is told, and holds nothing.
+    pub(super) fn action_if_perhaps(&self, perhaps: Action) -> Action {
+        if self.is_pack() { Action::Allow } else { self.action.min(perhaps) }
     }
 }
 

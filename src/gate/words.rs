@@ -114,8 +114,6 @@ pub(super) struct Words<'l> {
     /// Each with the word behind it.
     options: Vec<(&'l Argument, Option<&'l Argument>)>,
     pub(super) operands: Vec<Operand<'l>>,
-    /// `--` is among them.
-    has_dashes: bool,
     /// What a program reads as code on its input.
     input: Option<&'l Argument>,
 }
@@ -128,14 +126,14 @@ impl<'l> Words<'l> {
     pub(super) fn of(leaf: &'l Leaf, programs: &'l [ValueOptions]) -> Self {
         let name = base_name(&leaf.program);
         let known = programs.iter().chain(&KNOWN).find(|known| known.program.as_bytes() == name);
-        let mut words = Self { known, options: Vec::new(), operands: Vec::new(), has_dashes: false, input: None };
+        let mut words = Self { known, options: Vec::new(), operands: Vec::new(), input: None };
         let reads_code = READ_CODE.iter().any(|program| program.as_bytes() == name);
         let (mut is_ended, mut is_value, mut may_be_value) = (false, false, false);
         for (at, word) in leaf.arguments.iter().enumerate() {
             let lead = lead(word);
             let is_option = !is_ended && !is_value && lead.starts_with(b"-") && word.text() != Some(b"-");
             if is_option && word.text() == Some(b"--") {
-                (is_ended, may_be_value, words.has_dashes) = (true, false, true);
+                (is_ended, may_be_value) = (true, false);
             } else if is_option {
                 words.options.push((word, leaf.arguments.get(at + 1)));
                 let text = word.text();
@@ -159,6 +157,11 @@ impl<'l> Words<'l> {
     pub(super) fn with_statement(&self, statement: &'l Argument) -> Self {
         let operand = Operand { word: statement, is_certain: true, is_behind_dashes: true };
         Self { options: self.options.clone(), operands: vec![operand], input: None, ..*self }
+    }
+
+    /// Returns true if the last word asks for help: then a program says what it would do, and does nothing.
+    pub(super) fn ask_for_help(&self) -> bool {
+        self.options.last().is_some_and(|(option, next)| option.text() == Some(b"--help") && next.is_none())
     }
 
     /// Whether an operand may be an option.
@@ -209,7 +212,7 @@ pub(super) enum Wanted {
     },
     /// `-f`, or `-rf`, or `-delete`.
     Short(Vec<u8>),
-    /// `--`, behind which no option stands.
+    /// `--`, with an operand behind it.
     Dashes,
     Operand(Glob),
 }
@@ -236,9 +239,12 @@ impl Wanted {
     pub(super) fn answer(&self, words: &Words<'_>, skipped: usize, reading: Reading) -> Answer {
         match self {
             Self::Operand(glob) => Self::operand(glob, words, skipped, reading),
-            Self::Dashes => Answer::of(words.has_dashes),
+            Self::Dashes => Answer::of(words.operands.iter().any(|operand| operand.is_behind_dashes)),
             Self::Long { .. } | Self::Short(_) => {
                 let may_be = words.operands.iter().any(|operand| operand.may_be_option(reading));
+                if reading == Reading::All && self.is_taken_back(words) {
+                    return Answer::No;
+                }
                 let options = words.options.iter().map(|(option, next)| match option.text() {
                     Some(option) => self.is_option(option, *next, words.known, reading),
                     None => Answer::Perhaps,
@@ -265,6 +271,13 @@ impl Wanted {
         Answer::any(operands.chain(input).chain(attached.map(|option| Answer::of(value(option)))))
     }
 
+    /// Returns true if `--no-dry-run` stands among the words, for `--dry-run`.
+    fn is_taken_back(&self, words: &Words<'_>) -> bool {
+        let Self::Long { name, .. } = self else { return false };
+        let opposite = [b"--no-", &name[..]].concat();
+        words.options.iter().any(|(option, _)| option.text() == Some(&opposite))
+    }
+
     fn is_option(
         &self,
         option: &[u8],
@@ -282,10 +295,7 @@ impl Wanted {
                     return Answer::No;
                 }
                 match value {
-                    // `--dry-run=false` says that it is not there.
-                    None if reading == Reading::All && long[end..].strip_prefix(b"=").is_some_and(is_refusal) => {
-                        Answer::No
-                    }
+                    None if is_refused(&long[end..], reading) => Answer::No,
                     None => Answer::Yes,
                     Some(value) if end < long.len() => Answer::of(value.matches(&long[end + 1..])),
                     Some(value) => next.map_or(Answer::No, |next| value.answer(next)),
@@ -296,7 +306,7 @@ impl Wanted {
                 let is_same =
                     whole == letters || whole.strip_prefix(&letters[..]).is_some_and(|rest| rest.starts_with(b"="));
                 if is_same || option.starts_with(b"--") {
-                    return Answer::of(is_same);
+                    return Answer::of(is_same && !is_refused(&whole[letters.len().min(whole.len())..], reading));
                 }
                 let bundle = known.map_or(whole, |known| known.bundle(option));
                 let is_certain = known.is_some() || reading == Reading::Any;
@@ -308,8 +318,10 @@ impl Wanted {
     }
 }
 
-/// Returns true if the value of an option says that the option does not count.
-fn is_refusal(value: &[u8]) -> bool {
-    let refusals: [&[u8]; 4] = [b"false", b"no", b"off", b"0"];
-    refusals.iter().any(|refusal| value.eq_ignore_ascii_case(refusal))
+/// Returns true if the value behind an option says that the option is not there, as in `--dry-run=false`. In doubt it is
+/// there for a rule that asks.
+fn is_refused(value: &[u8], reading: Reading) -> bool {
+    let refusals: [&[u8]; 5] = [b"=false", b"=no", b"=off", b"=0", b"=none"];
+    let count = if reading == Reading::All { refusals.len() } else { 1 };
+    refusals[..count].iter().any(|refusal| value.eq_ignore_ascii_case(refusal))
 }

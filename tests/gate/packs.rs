@@ -79,6 +79,18 @@ fn a_directory_stands_for_a_project() {
     assert_eq!(within(b"/people", "rm -rf bob"), Action::Ask);
 }
 
+/// A word that may be `--force` holds nothing, and is not passed over either.
+#[test]
+fn a_pack_tells_what_it_does_not_know() {
+    let told = "rule push-force (pack git) may match `git`, depending on what is not known (perhaps = \"allow\"): ";
+    for text in ["git push $x", "git push \"$(cat flags)\"", "git $x --hard", "git push \"${x:---force}\""] {
+        let (action, why) = judged(&all(), text);
+        assert!(action == Action::Allow && why.starts_with("rule "), "{text}: {why}");
+    }
+    assert!(judged(&all(), "git push $x").1.starts_with(told));
+    assert_eq!(judged(&all(), "rm -rf \"$x/build\"").1, "no rule matches `rm`");
+}
+
 #[test]
 fn the_files_pack_asks_about_what_a_program_removes() {
     assert_eq!(judged(&all(), "rm -rf build >~/log 2>/var/log/x").0, Action::Allow);
