@@ -234,11 +234,15 @@ fn is_all(name: &[u8]) -> bool {
 /// unknown directory, in front of it.
 pub(super) fn can_be_root(word: &Argument, leaf: &Leaf, facts: &Facts<'_>) -> bool {
     let (mut text, mut is_unknown) = (Vec::new(), false);
-    let directory = leaf.directory.iter().flat_map(|directory| directory.pieces.iter());
+    let is_relative = match word.pieces.first() {
+        Some(ArgumentPiece::Text(text)) => !text.starts_with(b"/"),
+        Some(ArgumentPiece::Hole(hole)) => matches!(hole.kind, HoleKind::Pattern(_)),
+        None => true,
+    };
     let between = ArgumentPiece::Text(b"/".to_vec());
-    let is_relative = matches!(word.pieces.first(), Some(ArgumentPiece::Text(_)))
-        || matches!(word.pieces.first(), Some(ArgumentPiece::Hole(hole)) if matches!(hole.kind, HoleKind::Pattern(_)));
-    let whole = directory.chain([&between]).filter(|_| is_relative).chain(&word.pieces);
+    let directory = leaf.directory.iter().filter(|_| is_relative);
+    let before = directory.flat_map(|directory| directory.pieces.iter().chain([&between]));
+    let whole = before.chain(&word.pieces);
     for piece in whole {
         match piece {
             ArgumentPiece::Text(more) => text.extend_from_slice(more),

@@ -20,7 +20,7 @@ const fn known(program: &'static str, letters: &'static str, long: &'static str)
     ValueOptions { program, letters, long: Cow::Borrowed(long) }
 }
 
-static KNOWN: [ValueOptions; 21] = [
+static KNOWN: [ValueOptions; 22] = [
     known(
         "git",
         "CcmFbBoste",
@@ -46,6 +46,12 @@ static KNOWN: [ValueOptions; 21] = [
     known("aws", "", " region profile output query endpoint-url color ca-bundle cli-read-timeout cli-connect-timeout "),
     known("npm", "w", " workspace prefix registry tag otp access userconfig loglevel cache "),
     known("pnpm", "CF", " filter dir registry tag otp access "),
+    known(
+        "rsync",
+        "efTMB",
+        " rsh exclude include filter files-from exclude-from include-from rsync-path port password-file bwlimit backup-dir \
+        temp-dir compare-dest link-dest log-file out-format info max-size min-size timeout ",
+    ),
     known("rm", "", ""),
     known("rmdir", "", ""),
     known("chmod", "", " reference "),
@@ -194,6 +200,15 @@ impl Operand<'_> {
     }
 }
 
+/// Returns true if the only holes are patterns of file names.
+fn is_pattern(word: &Argument) -> bool {
+    let is_name = |piece: &ArgumentPiece| match piece {
+        ArgumentPiece::Text(_) => true,
+        ArgumentPiece::Hole(hole) => matches!(hole.kind, HoleKind::Pattern(_)),
+    };
+    word.pieces.iter().all(is_name)
+}
+
 /// Whether the hole may become several words that begin in any way. Names of files begin as they are written.
 fn is_open(hole: &Hole) -> bool {
     match &hole.kind {
@@ -258,7 +273,9 @@ impl Wanted {
         let operands = words.operands.iter().skip(skipped).map(|operand| {
             let most = if operand.is_certain || reading == Reading::Any { Answer::Yes } else { Answer::Perhaps };
             let open = if operand.is_open() { Answer::Perhaps } else { Answer::No };
-            glob.answer(operand.word).min(most).max(open)
+            // A pattern that no file matches is the word itself.
+            let is_written = reading == Reading::Any && is_pattern(operand.word) && glob.matches(&operand.word.shown());
+            glob.answer(operand.word).max(Answer::of(is_written)).min(most).max(open)
         });
         let input = words.input.iter().map(|input| glob.answer(input));
         // A value in the same word as its option, as in `--command='DROP TABLE a'`.

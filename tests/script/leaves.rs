@@ -229,6 +229,7 @@ fn code_of_another_language_is_named_and_not_read() {
     check("python3 -c 'x'; python3 s.py -c", &["python3 -c x !foreign", "python3 s.py -c"]);
     check("node -e 1; perl -pe 1 f; php -r 1", &["node -e 1 !foreign", "perl -pe 1 f !foreign", "php -r 1 !foreign"]);
     check("awk '{system(\"x\")}' f; awk '{print}' f", &["awk {system(\"x\")} f !foreign", "awk {print} f"]);
+    check("python3 <(x)", &["<() > x", "python3 <(…) !foreign"]);
     check("echo 1 | python3; python3 - <<E\n1\nE", &["echo 1", "python3 !foreign", "python3 - <>1 !foreign"]);
 }
 

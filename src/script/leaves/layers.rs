@@ -621,7 +621,11 @@ fn is_foreign(name: &str, words: &[Argument], streams: &LeafStreams) -> bool {
         words[1..].iter().filter(|word| !word.text().is_some_and(|text| text.len() > 1 && text[0] == b'-'));
     let operand = operands.next().and_then(Argument::text);
     let is_fed = !matches!(streams.input(), StandardInput::Outer);
-    let reads_input = matches!(operand, Some(b"-" | b"/dev/stdin")) || (operand.is_none() && is_fed);
+    let is_process =
+        |word: &Argument| matches!(&word.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Process);
+    let reads_input = words.get(1).is_some_and(is_process)
+        || matches!(operand, Some(b"-" | b"/dev/stdin"))
+        || (operand.is_none() && is_fed);
     let first_options =
         words[1..].iter().take_while(|word| word.text().is_none_or(|text| text.starts_with(b"-") || text == b"eval"));
     reads_input || first_options.filter_map(Argument::text).any(has_code)
