@@ -78,10 +78,13 @@ Further conditions of a rule:
   via      what leads to it, as \"sudo|ssh\"
   agent    the agent, session its session, cwd the directory it runs in
 
+Of SQL in psql, mysql, sqlite3 and their like, each statement is an operand, in
+capitals, with one blank between words and without comments and quoted text.
+
 A * is any text, and | stands between words of which one must match. Where a
-value is not known, as in git push $x, the answer is perhaps: a rule that
-allows needs to be sure, and a pack then allows it and names its rule. Of paths
-it says nothing then, and asks if one may be /, the home or empty. Paths are compared as they are
+value is not known, as in git push $x, the answer is perhaps. A rule that
+allows needs to be sure. A pack then allows, and its rule is named; of a path
+it asks if that may be /, the home or empty. Paths are compared as they are
 written, without the disk; dir/* is dir. For $PROJECT it looks for the git
 project that --cwd is in. Without one, --cwd stands for it.
 

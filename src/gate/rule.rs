@@ -185,7 +185,7 @@ impl Rule {
             return Answer::Yes;
         }
         let statements = statements::statements(leaf);
-        let each = statements.iter().map(|statement| self.answer_on_options(&words.with_statement(statement), 0));
+        let each = statements.iter().map(|statement| self.answer_on_options(&Words::of_statement(statement), 0));
         let answer = Answer::any(each);
         if self.is_pack() && !statements.is_empty() {
             answer

@@ -25,13 +25,15 @@ static KNOWN: [ValueOptions; 22] = [
         "git",
         "CcmFbBoste",
         " git-dir work-tree namespace message file author date reuse-message push-option repo upload-pack receive-pack \
-        exec source conflict strategy strategy-option onto trailer fixup squash template branch depth origin pathspec-from-file config-env attr-source exclude \
+        exec source conflict strategy strategy-option onto trailer fixup squash template branch depth origin \
+        pathspec-from-file config-env attr-source exclude \
         unified inter-hunk-context ",
     ),
     known(
         "cargo",
         "pFjZ",
-        " config package features manifest-path target target-dir jobs profile bin example test color registry token index ",
+        " config package features manifest-path target target-dir jobs profile bin example test color registry token \
+        index ",
     ),
     known(
         "docker",
@@ -41,7 +43,8 @@ static KNOWN: [ValueOptions; 22] = [
     known(
         "kubectl",
         "nlfcosLv",
-        " as as-group namespace context cluster user kubeconfig selector filename container output grace-period timeout server token ",
+        " as as-group namespace context cluster user kubeconfig selector filename container output grace-period timeout \
+        server token ",
     ),
     known("aws", "", " region profile output query endpoint-url color ca-bundle cli-read-timeout cli-connect-timeout "),
     known("npm", "w", " workspace prefix registry tag otp access userconfig loglevel cache "),
@@ -159,10 +162,10 @@ impl<'l> Words<'l> {
         words
     }
 
-    /// The same options with one statement as the only operand.
-    pub(super) fn with_statement(&self, statement: &'l Argument) -> Self {
-        let operand = Operand { word: statement, is_certain: true, is_behind_dashes: true };
-        Self { options: self.options.clone(), operands: vec![operand], input: None, ..*self }
+    /// One statement as the only operand, without options.
+    pub(super) fn of_statement(statement: &'l Argument) -> Self {
+        let operand = Operand { word: statement, is_certain: true, is_behind_dashes: false };
+        Self { known: None, options: Vec::new(), operands: vec![operand], input: None }
     }
 
     /// Returns true if the last word asks for help: then a program says what it would do, and does nothing.

@@ -34,7 +34,7 @@ pub const SCRIPT_VALUE_BYTES_MAX: usize = 4 << 10;
 /// opaque.
 pub const SCRIPT_BRACKETS_MAX: usize = 512;
 /// Settings of git in its environment that are read. Further ones do not count.
-pub const SCRIPT_GIT_SETTINGS_MAX: usize = 16;
+pub const SCRIPT_GIT_SETTINGS_MAX: usize = 4;
 /// Layers in front of one program. What is behind further ones is opaque.
 pub const SCRIPT_VIA_MAX: usize = 24;
 /// The arguments of all leaves of one command, bytes. With more, one opaque leaf stands for all further ones.

@@ -283,8 +283,8 @@ impl Walk<'_> {
         self.via.truncate(told);
     }
 
-    /// The settings that git with these options sees, as far as the text tells.
-    fn git_settings(&self, options: &[Argument]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    /// The settings that git with these options sees, as far as the text tells. Of stored aliases, the one of this name.
+    fn git_settings(&self, options: &[Argument], alias: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let pair = |text: &[u8]| {
             let at = text.iter().position(|byte| *byte == b'=')?;
             Some((text[..at].to_vec(), text[at + 1..].to_vec()))
@@ -312,9 +312,8 @@ impl Walk<'_> {
             let own = value(name).filter(|_| self.values.is_set(name));
             settings.extend(own.map(|value| (b"core.editor".to_vec(), value)));
         }
-        let aliases =
-            self.aliases.iter().filter_map(|(name, code)| Some((name.strip_prefix(b"git ")?.to_vec(), code.clone())));
-        settings.extend(aliases);
+        let stored = self.aliases.iter().rev().find(|(name, _)| name.strip_prefix(b"git ") == Some(alias));
+        settings.extend(stored.map(|(_, code)| (alias.to_vec(), code.clone())));
         settings
     }
 
@@ -352,10 +351,10 @@ impl Walk<'_> {
         let verb = git_verb(words);
         // An alias may lead to another one, and to itself.
         let depth = self.via.iter().filter(|via| matches!(via, Via::Layer(name) if name == b"git")).count();
-        let settings = if depth < 2 { self.git_settings(&words[..verb.min(words.len())]) } else { Vec::new() };
+        let alias = [b"alias.", words.get(verb).and_then(Argument::text).unwrap_or_default()].concat();
+        let settings = if depth < 2 { self.git_settings(&words[..verb.min(words.len())], &alias) } else { Vec::new() };
         for (name, value) in settings {
-            let is_alias =
-                words.get(verb).and_then(Argument::text).is_some_and(|verb| name.strip_prefix(b"alias.") == Some(verb));
+            let is_alias = name == alias;
             let rest = words.get(verb + 1..).unwrap_or_default().iter().map(Argument::as_code);
             let code = match value.strip_prefix(b"!") {
                 _ if !is_alias && !runs_value(&name) => continue,
