@@ -11,12 +11,14 @@
 //! | the command wrote | `Engine::on_output` | an entry for every reader |
 //! | the command asked for terminal input | `Engine::on_input_stop` | an entry, `Order::EndInput`, `Order::HangUp` |
 //! | a person answers it, or leaves | `Engine::answer`, `Engine::leave` | `Order::GiveForeground`, `Order::TakeForeground` |
-//! | a stream hung up, the shell ended, the guard is gone | `Engine::on_hangup`, `Engine::on_exit`, `Engine::on_guard_gone` | the job closes |
+//! | a stream hung up, the shell ended, the guard is gone | `Engine::on_hangup`, `Engine::on_exit`, `Engine::on_guard_gone` | the job ends |
+//! | something outlives the end, or is learned behind it | `Engine::on_left`, `Engine::on_unkillable`, `Engine::on_received` | an entry |
+//! | nothing of it lives | `Engine::on_gone` | the last entry |
 //! | a caller or a person wants it to end | `Engine::stop` | `Order::Terminate`, then `Order::Kill` |
 //! | time has passed | `Engine::tick` | any of these |
 //!
-//! Reading order: [`card`] (what a run is when it begins), [`end`] (how it ends), [`entry`] (what a log holds), [`log`] (how it is read), [`job`] (one command's life), [`engine`]
-//! (all of them).
+//! Reading order: [`card`] (what a run is when it begins), [`end`] (how it ends), [`entry`] (what a log holds), [`log`]
+//! (how it is read), [`job`] (one command's life), [`engine`] (all of them).
 
 pub mod card;
 pub mod end;

@@ -363,12 +363,11 @@ impl Host {
         }
         rpc.pump(&dirty, turn, engine, peers, runs);
         for &job in &dirty {
-            runs.tell_unkillable(job, turn, engine, peers, screen, recorder);
-            runs.note_left(job, turn.now, engine, screen, recorder);
+            runs.answer_unkillable(job, turn, engine, peers);
+            runs.note_left(job, turn.now, engine);
             tally.note(job, engine, runs, turn.now);
             // A caller may just have got its last output, which the record of the end counts.
             runs.peer_of(job).map(|peer| peers.pump(peer, turn, engine));
-            recorder.note_received(peers.take_received());
             recorder.pump(engine, job, turn.now);
         }
         let has_news = !dirty.is_empty();

@@ -55,9 +55,10 @@
 //!      recorder, whose header has a drawing, `recorder/serve.rs` takes them in, `recorder/live.rs` masks secrets
 //!      (`text/redact.rs`), and `recorder/appender.rs` writes the records (`journal/record.rs`). What was written when
 //!      goes to `recorder/timed_output.rs`, whose lines are in `journal/recording.rs`.
-//! 7. The shell ends. The guard reports it, `host/runs/reports.rs` tells the job, and the job closes when its output
-//!    has ended too (`core/job.rs` has the diagram). Each reader finds the end behind the output. The shim leaves with
-//!    the exit code. The guard stays until the command has left no process. If nothing has changed it meanwhile
+//! 7. The shell ends. The guard reports it, `host/runs/reports.rs` tells the job, and the job ends when its output has
+//!    ended too (`core/job.rs` has the diagram). Each reader finds the end behind the output. The shim leaves with the
+//!    exit code. Behind the end the log says what lives on, what cannot be killed and what the caller got, until nothing
+//!    of the command lives. The guard stays until the command has left no process. If nothing has changed it meanwhile
 //!    (`guard/condition.rs`), it serves again.
 //!
 //! # Who may name whom

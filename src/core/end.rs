@@ -85,6 +85,8 @@ pub struct End {
     pub how: How,
     /// Who asked it to end, if somebody did.
     pub by: Option<Stopper>,
+    /// The time from its request to its start; zero for one that did not start.
+    pub queued: Duration,
     /// The time from its start to the end of its shell.
     pub took: Duration,
 }
@@ -131,6 +133,11 @@ impl End {
     }
 
     #[must_use]
+    pub fn queued_ms(&self) -> u64 {
+        u64::try_from(self.queued.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    #[must_use]
     pub fn took_ms(&self) -> u64 {
         u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX)
     }
@@ -154,7 +161,7 @@ mod tests {
 
     /// Code, signal and word of an end for each of [`STOPPERS`].
     fn row(how: &How) -> Vec<(u8, Option<u8>, Option<&'static str>)> {
-        let end = |by| End { how: how.clone(), by, took: Duration::ZERO };
+        let end = |by| End { how: how.clone(), by, queued: Duration::ZERO, took: Duration::ZERO };
         STOPPERS.map(end).map(|end| (end.code(), end.signal(), end.error())).to_vec()
     }
 
@@ -169,8 +176,12 @@ mod tests {
         assert_eq!(row(&How::Exited(Exit::Code(0))), stopped(0, None));
         assert_eq!(row(&How::Exited(Exit::Code(3))), stopped(3, None));
         assert_eq!(row(&How::Exited(Exit::Signal(Signal::TERM))), stopped(143, Some(15)));
-        let at_limit =
-            End { how: How::Exited(Exit::Signal(Signal::TERM)), by: Some(Stopper::TimeLimit), took: Duration::ZERO };
+        let at_limit = End {
+            how: How::Exited(Exit::Signal(Signal::TERM)),
+            by: Some(Stopper::TimeLimit),
+            queued: Duration::ZERO,
+            took: Duration::ZERO,
+        };
         assert_eq!(at_limit.exit(), Some(Exit::Code(124)), "the caller's shell is not killed by the signal");
     }
 
@@ -188,7 +199,7 @@ mod tests {
         ];
         for (how, code, error) in table {
             assert_eq!(row(&how), vec![(code, None, Some(error)); STOPPERS.len()], "{how:?}");
-            assert_eq!(End { how, by: None, took: Duration::ZERO }.exit(), None);
+            assert_eq!(End { how, by: None, queued: Duration::ZERO, took: Duration::ZERO }.exit(), None);
         }
     }
 

@@ -1,22 +1,21 @@
 //! The engine: all jobs, the queue, and the effects that the host has to perform.
 //!
 //! Every change of a job goes through `Engine::touch`, which draws all the consequences in one place: a job that
-//! has closed makes room for a queued one, and the bytes kept over all logs stay bounded. Orders to guards become
+//! has ended makes room for a queued one, a job of which nothing lives gets its last entry, and the bytes kept over all logs stay bounded. Orders to guards become
 //! effects.
 //!
 //! Invariants: ids grow and are never used again; at most `RUNNING_MAX` jobs are alive besides those that are apart; a
-//! job is forgotten when it is closed and every cursor has read its log to the end.
+//! job is forgotten when it is over and every cursor has read its log to the end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::end::{StartError, Stopper};
-use super::entry::{Entry, PortHeld, Stream, Streams, TerminalWish, Typed};
+use super::entry::{Entry, LeftProcess, PortHeld, Received, Stream, Streams, TerminalWish, Typed};
 use super::job::{Job, Order};
 use super::log::{CursorId, Item, Lag};
 use crate::limits;
-use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::process::{Exit, Pid, Signal};
 
 /// The number of a job, as the journal and the console show it. The first job is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,7 +58,7 @@ pub struct Engine {
 impl Engine {
     /// Queues a new job. `None` if there are `JOBS_MAX` already.
     pub fn submit(&mut self) -> Option<JobId> {
-        if self.jobs.len() >= limits::JOBS_MAX {
+        if self.is_full() {
             return None;
         }
         self.last += 1;
@@ -78,7 +77,7 @@ impl Engine {
     /// Adds a job that runs in its caller's sandbox. It takes no room from those that run here. `None` if there are
     /// `JOBS_MAX` already.
     pub fn submit_reported(&mut self, now: Instant) -> Option<JobId> {
-        if self.jobs.len() >= limits::JOBS_MAX {
+        if self.is_full() {
             return None;
         }
         self.last += 1;
@@ -87,14 +86,20 @@ impl Engine {
         Some(id)
     }
 
+    /// Returns true if there are `JOBS_MAX`, without those that have ended and that nobody reads.
+    fn is_full(&self) -> bool {
+        let counts = |job: &&Job| !job.has_ended() || job.log.weight() > 0;
+        self.jobs.len() >= limits::JOBS_MAX && self.jobs.values().filter(counts).count() >= limits::JOBS_MAX
+    }
+
     /// The job wrote this many bytes more, which were not reported.
     pub fn on_unreported(&mut self, id: JobId, bytes: u64) {
         self.tell(id, |job| job.on_unreported(bytes));
     }
 
-    /// A guard has got the job. Orders follow for the signals that came before.
-    pub fn on_started(&mut self, id: JobId, open: Streams, now: Instant) {
-        let kept = self.tell(id, |job| job.on_started(open, now)).unwrap_or_default();
+    /// A guard has got the job, which waited for the time `queued`. Orders follow for the signals that came before.
+    pub fn on_started(&mut self, id: JobId, queued: Duration, open: Streams, now: Instant) {
+        let kept = self.tell(id, |job| job.on_started(queued, open, now)).unwrap_or_default();
         self.effects.extend(kept.into_iter().map(|signal| Effect::Order(id, Order::Signal(signal))));
     }
 
@@ -190,7 +195,7 @@ impl Engine {
     /// The job failed because another one listens on its port.
     pub fn on_port_held(&mut self, id: JobId, held: PortHeld) {
         self.tell(id, |job| {
-            if !job.is_closed() {
+            if !job.has_ended() {
                 job.log.push(Entry::PortHeld(Box::new(held)));
             }
         });
@@ -207,6 +212,24 @@ impl Engine {
 
     pub fn on_guard_gone(&mut self, id: JobId, now: Instant) {
         self.tell(id, |job| job.on_guard_gone(now));
+    }
+
+    pub fn on_left(&mut self, id: JobId, left: Box<[LeftProcess]>) {
+        self.tell(id, |job| job.on_left(left));
+    }
+
+    pub fn on_unkillable(&mut self, id: JobId, pid: Pid, program: String) {
+        self.tell(id, |job| job.on_unkillable(pid, program));
+    }
+
+    /// See [`Job::on_received`]. It wakes nobody: the reader that wants it comes after the caller in each turn.
+    pub fn on_received(&mut self, id: JobId, received: Received) {
+        self.touch(id, |job| job.on_received(received));
+    }
+
+    /// See [`Job::on_gone`]. It wakes nobody.
+    pub fn on_gone(&mut self, id: JobId) {
+        self.touch(id, Job::on_gone);
     }
 
     /// Asks the job to end: SIGTERM, and SIGKILL after `grace`. The second call kills it at once.
@@ -387,16 +410,20 @@ impl Engine {
         if !job.is_queued() {
             self.starting.remove(&id);
         }
+        job.settle_over();
         self.kept_bytes = self.kept_bytes + job.log.weight() - before;
-        let closed = job.is_closed();
-        if closed && job.log.weight() == 0 {
-            self.jobs.remove(&id);
+        let has_ended = job.has_ended();
+        if has_ended && job.log.weight() == 0 {
+            match job.is_over() {
+                true => _ = self.jobs.remove(&id),
+                false => job.log.shrink(),
+            }
         }
-        if closed && counted {
+        if has_ended && counted {
             self.alive -= 1;
             self.apart.remove(&id);
             self.start_queued();
-        } else if closed {
+        } else if has_ended {
             self.leave_queue(id);
         }
         if self.kept_bytes > limits::LOGS_BYTES {

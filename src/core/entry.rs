@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::{Exit, Pid};
 
 use super::end::{End, Stopper};
 
@@ -111,6 +111,25 @@ pub struct PortHeld {
     pub process: (String, i32),
 }
 
+/// A process that outlived the shell of its command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftProcess {
+    pub pid: i32,
+    /// The program's name, as in proc_pid_comm(5).
+    pub program: String,
+    /// The TCP ports on which it listened when the shell ended, where they are known.
+    pub ports: Vec<u16>,
+}
+
+/// How much of a command's output its caller has got, once it gets no more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes, after all filters.
+    pub bytes: u64,
+    /// Secrets that were masked in it.
+    pub hidden: u64,
+}
+
 /// How output relates to a secret that a person typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretEcho {
@@ -163,8 +182,16 @@ pub enum Entry {
     FilterLeft,
     /// The shell was reaped; output may still follow.
     Exited { exit: Exit },
-    /// The last entry.
-    Closed(End),
+    /// Its output is closed. The caller, the name and the place among those that run are free.
+    Ended(End),
+    /// Its shell has ended, and these processes of it live on.
+    Left(Box<[LeftProcess]>),
+    /// SIGKILL does not end this process of it.
+    Unkillable { pid: Pid, program: String },
+    /// Its caller has got all of its output that it will get.
+    Received(Received),
+    /// The last entry: no process of it lives that the host knows of.
+    Over,
 }
 
 impl Entry {
@@ -184,6 +211,11 @@ impl Entry {
             Self::Waits(prompt) => size_of::<Prompt>() + prompt.program.len() + prompt.prompt.len(),
             Self::WantedInput { program, .. } => program.len(),
             Self::PortHeld(held) => size_of::<PortHeld>() + held.whoami.len() + held.process.0.len(),
+            Self::Unkillable { program, .. } => program.len(),
+            Self::Left(left) => {
+                let kept = |left: &LeftProcess| left.program.len() + left.ports.len() * size_of::<u16>();
+                size_of_val(&**left) + left.iter().map(kept).sum::<usize>()
+            }
             _ => self.output_bytes(),
         }
     }

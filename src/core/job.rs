@@ -1,7 +1,7 @@
 //! A job: one command and its life, as a state machine that takes facts and the time.
 //!
 //! ```text
-//! Queued ──started──▶ Running ──exit──▶ Draining ──all streams hung up | silence | DRAIN_MAX──▶ Closed
+//! Queued ──started──▶ Running ──exit──▶ Draining ──all streams hung up | silence | DRAIN_MAX──▶ Ended ──gone──▶ Over
 //!    │                   └───guard gone──▶ Draining (exit unknown) ─────────────────────────────▲
 //!    └──start failed | stopped | signalled──────────────────────────────────────────────────────┘
 //! while Running or Draining:  stop ─▶ Terminating{kill_at} ── stop | kill_at ─▶ Killed{give_up_at}
@@ -10,8 +10,10 @@
 //! Three facts come from outside in any order: the shell's exit, the hang-up of each stream, the end of the guard
 //! (which stays until the command's tree is empty). Invariants:
 //!
-//! * a job closes exactly once, and `Closed` is the last entry of its log;
-//! * a job that was asked to stop closes only when its guard is gone, so that its tree is dead, or when the host has
+//! * a job ends exactly once, no output follows its end, and `Over` is the last entry of its log;
+//! * `Over` comes when the host has said that nothing of the command lives, and every reader that holds the job back has
+//!   read all before it;
+//! * a job that was asked to stop ends only when its guard is gone, so that its tree is dead, or when the host has
 //!   given up killing it;
 //! * a job returns orders only while its guard lives, and signals only until its shell's exit;
 //! * silence is counted from the last output, and not while the log is full, because the host does not read then. Only
@@ -27,14 +29,13 @@ mod stopping;
 use std::time::{Duration, Instant};
 
 use super::end::{End, How, StartError, Stopper};
-use super::entry::{Entry, SecretEcho, Stream, Streams};
+use super::entry::{Entry, LeftProcess, Received, SecretEcho, Stream, Streams};
 use super::log::Log;
 use crate::limits;
 use look::LookSchedule;
 pub use order::Order;
 use prompts::Prompts;
-use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::process::{Exit, Pid, Signal};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum JobState {
@@ -48,7 +49,11 @@ enum JobState {
         since: usize,
         look: FilterLook,
     },
-    Closed,
+    /// `is_gone`: nothing of it lives.
+    Ended {
+        is_gone: bool,
+    },
+    Over,
 }
 
 /// The guard's look, before a silence is over, for filters: processes that still work on what the ended shell has fed them.
@@ -92,6 +97,7 @@ pub struct Job {
     prompts: Prompts,
     look: Option<LookSchedule>,
     started: Option<Instant>,
+    queued: Duration,
     took: Duration,
     /// Signals that came before the start, in order, each number once.
     kept: Vec<Signal>,
@@ -112,6 +118,7 @@ impl Job {
             prompts: Prompts::default(),
             look: None,
             started: None,
+            queued: Duration::ZERO,
             took: Duration::ZERO,
             kept: Vec::new(),
             log: Log::new(limits::LOG_BYTES),
@@ -131,13 +138,14 @@ impl Job {
         }
     }
 
-    /// A guard has got the command, with these streams open. Returns the signals that came before.
+    /// A guard has got the command, which waited this long, with these streams open. Returns the signals that came before.
     #[must_use]
-    pub fn on_started(&mut self, open: Streams, now: Instant) -> Vec<Signal> {
+    pub fn on_started(&mut self, queued: Duration, open: Streams, now: Instant) -> Vec<Signal> {
         debug_assert_eq!(self.state, JobState::Queued, "a job starts once");
         self.state = JobState::Running;
         self.open = open;
         self.guard = true;
+        self.queued = queued;
         self.started = Some(now);
         self.look = Some(LookSchedule::new(limits::LOOK_AFTER, now));
         std::mem::take(&mut self.kept)
@@ -145,16 +153,16 @@ impl Job {
 
     /// The command could not be started, before or after a guard got it.
     pub fn on_start_failed(&mut self, why: StartError) {
-        if self.state != JobState::Closed {
-            self.close(How::NotStarted(Box::new(why)), None);
+        if !self.has_ended() {
+            self.end(How::NotStarted(Box::new(why)), None);
         }
     }
 
-    /// The command's guard died before it began, so nothing ran. A job that was asked to stop closes; any other stays
-    /// alive for another guard.
+    /// The command's guard died before it began, so nothing ran. A job that was asked to stop ends; any other stays alive
+    /// for another guard.
     pub fn on_never_began(&mut self) {
         if self.is_alive() && self.stop != Stop::No {
-            self.close(How::NeverRun, self.stop.by());
+            self.end(How::NeverRun, self.stop.by());
         }
     }
 
@@ -174,7 +182,7 @@ impl Job {
     }
 
     fn push_output(&mut self, stream: Stream, bytes: Box<[u8]>, echo: SecretEcho, now: Instant) {
-        if self.state == JobState::Closed {
+        if self.has_ended() {
             return;
         }
         if let JobState::Draining { idle_at, since, look, .. } = &mut self.state {
@@ -194,7 +202,7 @@ impl Job {
     /// The command's terminal has another size now. Readers that are far behind do not learn it, so that a caller cannot
     /// fill the log with sizes.
     pub fn on_resize(&mut self, rows: u16, cols: u16, now: Instant) {
-        if self.state != JobState::Closed && !self.log.is_full() {
+        if !self.has_ended() && !self.log.is_full() {
             let at = self.age(now);
             self.log.push(Entry::Resized { rows, cols, at });
         }
@@ -252,6 +260,43 @@ impl Job {
         self.settle(None);
     }
 
+    /// These processes of it live on, although its shell has ended.
+    pub fn on_left(&mut self, left: Box<[LeftProcess]>) {
+        self.note(Entry::Left(left));
+    }
+
+    /// SIGKILL does not end this process of it.
+    pub fn on_unkillable(&mut self, pid: Pid, program: String) {
+        self.note(Entry::Unkillable { pid, program });
+    }
+
+    /// Its caller has got all of its output that it will get.
+    pub fn on_received(&mut self, received: Received) {
+        self.note(Entry::Received(received));
+    }
+
+    /// Nothing of it lives, so nothing more will be known of it. It has ended.
+    pub fn on_gone(&mut self) {
+        if let JobState::Ended { is_gone } = &mut self.state {
+            *is_gone = true;
+        }
+    }
+
+    /// Adds the last entry, once nothing of it lives and everybody for whom it waits has read the rest.
+    pub(super) fn settle_over(&mut self) {
+        if self.state == (JobState::Ended { is_gone: true }) && !self.log.is_held() {
+            self.state = JobState::Over;
+            self.log.push(Entry::Over);
+        }
+    }
+
+    /// Adds an entry that may also follow the end.
+    fn note(&mut self, entry: Entry) {
+        if !self.is_over() {
+            self.log.push(entry);
+        }
+    }
+
     /// Returns a signal as an order if the command's shell lives. Before the start, a signal that would end a shell at
     /// its very beginning (`is_deadly`) ends the job in the same way; any other signal is kept for the start.
     #[must_use]
@@ -259,7 +304,7 @@ impl Job {
         match self.state {
             JobState::Running if self.guard => return Some(Order::Signal(signal)),
             JobState::Queued if is_deadly => {
-                self.close(How::Exited(Exit::Signal(signal)), None);
+                self.end(How::Exited(Exit::Signal(signal)), None);
             }
             JobState::Queued => {
                 self.kept.retain(|&kept| kept != signal);
@@ -306,7 +351,7 @@ impl Job {
         self.guard && self.stop == Stop::No && !self.open.is_empty()
     }
 
-    /// When silence closes the job. As long as filters may be at work, that is at the cap.
+    /// When silence ends the job. As long as filters may be at work, that is at the cap.
     fn silent_at(&self, idle_at: Instant, cap_at: Instant, look: FilterLook) -> Instant {
         if self.can_look_for_filters() && look != FilterLook::Over { cap_at } else { idle_at.min(cap_at) }
     }
@@ -354,7 +399,7 @@ impl Job {
         self.log.room()
     }
 
-    /// Returns true if it is neither queued nor closed.
+    /// Returns true if it is neither queued nor ended.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         matches!(self.state, JobState::Running | JobState::Draining { .. })
@@ -372,10 +417,16 @@ impl Job {
         self.stop != Stop::No && self.is_alive()
     }
 
+    /// Returns true once its output is closed. Processes that it left running may live.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, JobState::Ended { .. } | JobState::Over)
+    }
+
     /// Returns true once the log has its last entry.
     #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.state == JobState::Closed
+    pub fn is_over(&self) -> bool {
+        self.state == JobState::Over
     }
 
     /// Returns true if it runs in its caller's sandbox, without a guard.
@@ -401,7 +452,7 @@ impl Job {
         self.guard && !matches!(self.stop, Stop::No)
     }
 
-    /// The one place that decides whether a job is over. Only `tick` passes the time: the hang-up of one stream must not
+    /// The one place that decides whether a job has ended. Only `tick` passes the time: the hang-up of one stream must not
     /// decide that another one is silent.
     fn settle(&mut self, time: Option<Instant>) {
         let JobState::Draining { exit, idle_at, cap_at, since, look } = self.state else { return };
@@ -424,12 +475,14 @@ impl Job {
             None if self.is_reported && by.is_none() => How::Unseen,
             None => How::Lost,
         };
-        self.close(how, by);
+        self.end(how, by);
     }
 
-    fn close(&mut self, how: How, by: Option<Stopper>) {
-        self.state = JobState::Closed;
-        self.log.push(Entry::Closed(End { how, by, took: self.took }));
+    fn end(&mut self, how: How, by: Option<Stopper>) {
+        self.state = JobState::Ended { is_gone: false };
+        // It may live on for days, for what it left running.
+        self.prompts = Prompts::default();
+        self.log.push(Entry::Ended(End { how, by, queued: self.queued, took: self.took }));
     }
 }
 

@@ -6,10 +6,11 @@
 //!
 //! Invariants: sequence numbers have no gaps when entries are pushed; what a holding cursor has not read is never
 //! dropped; only output and sizes are ever dropped, and every other entry reaches every cursor; a full log has room again only
-//! when a cursor moves or goes; nothing is pushed after `Closed`.
+//! when a cursor moves or goes; nothing is pushed after `Over`.
 
 use std::collections::VecDeque;
 
+use super::end::End;
 use super::entry::Entry;
 use crate::limits::ENTRY_OVERHEAD_BYTES;
 
@@ -25,6 +26,12 @@ pub enum Lag {
 /// Never used again within its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CursorId(u32);
+
+#[cfg(test)]
+impl CursorId {
+    /// The cursor that a log gave first.
+    pub const FIRST: Self = Self(0);
+}
 
 /// One thing that a cursor reads.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,7 +82,7 @@ impl Log {
 
     /// Adds a cursor at the end. The mark of this number stands before it, for the cursors that are there already.
     pub fn attach_at_end(&mut self, lag: Lag, mark: u64) -> CursorId {
-        if !self.is_closed() {
+        if !self.is_over() {
             self.push(Entry::Marked(mark));
         }
         let id = self.attach(lag);
@@ -98,10 +105,19 @@ impl Log {
         }
     }
 
-    /// The newest entry, while a cursor has not read it.
+    /// The end of the job, while a cursor has not read it.
     #[must_use]
-    pub fn newest(&self) -> Option<&Entry> {
-        self.entries.back().map(|(_, entry)| entry)
+    pub fn end(&self) -> Option<&End> {
+        self.entries.iter().rev().find_map(|(_, entry)| match entry {
+            Entry::Ended(end) => Some(end),
+            _ => None,
+        })
+    }
+
+    /// Returns true if a cursor that holds the job back has not read everything.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.held_from() < self.next
     }
 
     /// The next item for this cursor, without taking it.
@@ -127,7 +143,7 @@ impl Log {
 
     /// Appends an entry. If the log is too heavy then, it drops the oldest output that no cursor holds.
     pub fn push(&mut self, entry: Entry) {
-        debug_assert!(!self.is_closed(), "nothing follows Closed");
+        debug_assert!(!self.is_over(), "nothing follows Over");
         self.weight += weight(&entry);
         self.entries.push_back((self.next, entry));
         self.next += 1;
@@ -180,8 +196,8 @@ impl Log {
         self.weight
     }
 
-    fn is_closed(&self) -> bool {
-        matches!(self.entries.back(), Some((_, Entry::Closed(_))))
+    fn is_over(&self) -> bool {
+        matches!(self.entries.back(), Some((_, Entry::Over)))
     }
 
     /// The oldest sequence number that a holding cursor still wants.
@@ -201,6 +217,11 @@ impl Log {
             let (_, entry) = self.entries.pop_front().expect("there is a front");
             self.weight -= weight(&entry);
         }
+    }
+
+    /// Frees the memory of entries that are gone, because few will follow.
+    pub fn shrink(&mut self) {
+        self.entries.shrink_to_fit();
     }
 }
 

@@ -47,7 +47,7 @@ impl Attached {
                 let note = format!("{} not shown, for lack of time", count::bytes(*bytes));
                 wire::FromHost::Note(remark(note).as_bytes()).encode(out);
             }
-            Item::Entry(Entry::Closed(end)) => match end.exit() {
+            Item::Entry(Entry::Ended(end)) => match end.exit() {
                 Some(exit) => wire::FromHost::Exit(exit).encode(out),
                 None => self.fail(&LOST, out),
             },

@@ -200,7 +200,7 @@ impl Jsonl {
                     taken += self.output(*stream, &bytes[taken..]);
                 }
             }
-            Item::Entry(Entry::Closed(end)) => {
+            Item::Entry(Entry::Ended(end)) => {
                 if let Some(mut mask) = self.mask.take() {
                     let mut rest = Vec::new();
                     mask.finish(&mut rest);
@@ -309,7 +309,12 @@ mod tests {
             echo: SecretEcho::No,
         };
         jsonl.accept(&Item::Entry(&entry), &mut out);
-        let end = Entry::Closed(End { how: How::Exited(Exit::Code(1)), by: None, took: Duration::ZERO });
+        let end = Entry::Ended(End {
+            how: How::Exited(Exit::Code(1)),
+            by: None,
+            queued: Duration::ZERO,
+            took: Duration::ZERO,
+        });
         jsonl.accept(&Item::Entry(&end), &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "{\"exit\":1,\"output\":\"foo\\n\"}\n");
         assert!(jsonl.is_over());
@@ -318,7 +323,12 @@ mod tests {
     #[test]
     fn answers_hold_no_more_together_than_they_may() {
         let budget = Budget::new(1_000, 100);
-        let end = Entry::Closed(End { how: How::Exited(Exit::Code(0)), by: None, took: Duration::ZERO });
+        let end = Entry::Ended(End {
+            how: How::Exited(Exit::Code(0)),
+            by: None,
+            queued: Duration::ZERO,
+            took: Duration::ZERO,
+        });
         let mut held = Vec::new();
         for (byte, expected, omitted) in
             [(b'x', 1_100, 1_900), (b'y', 100, 2_900), (b'"', 50, 2_950), (b'\n', 50, 2_950), (0xff, 33, 8_901)]

@@ -11,15 +11,6 @@ use crate::limits;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::{Mode, Sanitizer};
 
-/// The caller's part of its command's output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReceivedOutput {
-    /// Bytes of both streams, after all filters.
-    pub bytes: u64,
-    /// The number of masked secrets.
-    pub hidden: u64,
-}
-
 #[derive(Debug, Default)]
 pub struct OutputFilter {
     redactor: Option<Redactor>,

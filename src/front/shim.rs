@@ -10,10 +10,10 @@ use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello, Rest, Short};
 
 use super::command::Command;
-use super::output_filter::{OutputFilter, ReceivedOutput};
+use super::output_filter::OutputFilter;
 use super::{PeerRequest, TerminalEvent};
 use crate::core::end::{End, How, Stopper};
-use crate::core::entry::{Entry, FILTER_LEFT, Stream};
+use crate::core::entry::{Entry, FILTER_LEFT, Received, Stream};
 use crate::core::log::Item;
 use crate::text::bind_failure::holder_line;
 use crate::text::count;
@@ -140,7 +140,7 @@ impl Shim {
 
     /// The output for the caller so far.
     #[must_use]
-    pub fn received(&self) -> ReceivedOutput {
+    pub fn received(&self) -> Received {
         self.streams.received()
     }
 
@@ -185,7 +185,7 @@ impl Shim {
                 let held = holder_line(held.port, held.run, &held.whoami, &held.process);
                 wire::FromHost::Note(remark(held).as_bytes()).encode(out);
             }
-            Item::Entry(Entry::Closed(end)) => self.close(end, out),
+            Item::Entry(Entry::Ended(end)) => self.close(end, out),
             Item::Entry(
                 Entry::Stopping { .. }
                 | Entry::Exited { .. }
@@ -193,6 +193,10 @@ impl Shim {
                 | Entry::Marked(_)
                 | Entry::PortHeld(_)
                 | Entry::Answered { .. }
+                | Entry::Left(_)
+                | Entry::Unkillable { .. }
+                | Entry::Received(_)
+                | Entry::Over
                 // A reported command has no caller here.
                 | Entry::Unreported { .. },
             )
@@ -299,7 +303,7 @@ mod tests {
         };
         shim.accept(&Item::Entry(&entry), now, &mut out);
         let how = How::Exited(Exit::Signal(Signal::TERM));
-        let end = Entry::Closed(End { how, by: None, took: Duration::ZERO });
+        let end = Entry::Ended(End { how, by: None, queued: Duration::ZERO, took: Duration::ZERO });
         shim.accept(&Item::Entry(&end), now, &mut out);
         let mut expected = Vec::new();
         wire::encode_output(wire::CallerStream::Out, b"red", &mut expected);

@@ -55,7 +55,7 @@ impl Host {
 
     fn situation(&self) -> Situation {
         Situation {
-            running: self.engine.jobs().filter(|(_, job)| !job.is_closed()).count(),
+            running: self.engine.jobs().filter(|(_, job)| !job.has_ended()).count(),
             shown: self.screen.said_to_stop().unwrap_or_else(|| self.interruptible()).map(|job| job.0),
             asks: self.screen.asks(self.waiting().map(|job| job.0), self.turn.now),
             follows: self.screen.follows(),
@@ -175,6 +175,6 @@ impl Host {
     }
 
     fn is_alive(&self, job: JobId) -> bool {
-        self.engine.job(job).is_some_and(|known| !known.is_closed())
+        self.engine.job(job).is_some_and(|known| !known.has_ended())
     }
 }

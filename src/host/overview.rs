@@ -62,7 +62,7 @@ impl Host {
         };
         let floods = self.screen.floods();
         for (job, run) in self.runs.iter() {
-            match self.engine.job(job).filter(|known| !known.is_closed()) {
+            match self.engine.job(job).filter(|known| !known.has_ended()) {
                 Some(known) => facts.runs.push(StatusRun {
                     number: job.0,
                     command: run.description.card.command.lines().next().unwrap_or_default().to_owned(),

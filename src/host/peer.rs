@@ -11,10 +11,9 @@ use rexec_sh::protocol::wire::{self, Decoded, Hello};
 use super::terminal_relay::RelayEvent;
 use super::turn::Turn;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::Entry;
+use crate::core::entry::{Entry, Received};
 use crate::core::log::Item;
 use crate::core::room::make_room;
-use crate::front::output_filter::ReceivedOutput;
 use crate::front::protocol::Protocol;
 use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::outlet::Outlet;
@@ -305,7 +304,7 @@ impl Peer {
                 && let Some(item) = engine.next(cursor)
                 && Instant::now() < until
             {
-                is_end = matches!(item, Item::Entry(Entry::Closed(_)));
+                is_end = matches!(item, Item::Entry(Entry::Ended(_)));
                 if self.take(&item, now) {
                     engine.advance(cursor);
                 }
@@ -340,7 +339,7 @@ impl Peer {
         is_whole
     }
 
-    pub(super) fn received(&self) -> Option<ReceivedOutput> {
+    pub(super) fn received(&self) -> Option<Received> {
         let Protocol::Shim(shim) = &self.protocol else { return None };
         Some(shim.received())
     }

@@ -25,7 +25,6 @@ use crate::front::answer::WrittenBefore;
 use crate::front::attached::Attached;
 use crate::front::budget::Budget;
 use crate::front::json_line::put_line;
-use crate::front::output_filter::ReceivedOutput;
 use crate::front::protocol::Protocol;
 use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::poller::Ready;
@@ -54,7 +53,6 @@ pub(super) struct Peers {
     has_left: bool,
     /// Peers that spoke JSON-RPC and have left, or are about to.
     lost_clients: Vec<PeerId>,
-    received: Vec<(JobId, ReceivedOutput)>,
 }
 
 impl Peers {
@@ -71,7 +69,6 @@ impl Peers {
             roomy: BTreeSet::new(),
             has_left: false,
             lost_clients: Vec::new(),
-            received: Vec::new(),
         }
     }
 
@@ -279,11 +276,6 @@ impl Peers {
         std::mem::take(&mut self.all).into_values().for_each(|peer| turn.close_connection(peer.port));
     }
 
-    /// The output that callers got of their commands, for those that have ended since the last call.
-    pub(super) fn take_received(&mut self) -> Vec<(JobId, ReceivedOutput)> {
-        std::mem::take(&mut self.received)
-    }
-
     /// Gives a peer the news of its command's log. Returns the job whose log it read.
     pub(super) fn pump(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) -> Option<JobId> {
         let peer = self.all.get_mut(&id)?;
@@ -299,7 +291,9 @@ impl Peers {
             self.settling.remove(&id);
         }
         if progress == Progress::End {
-            self.received.extend(job.zip(peer.received()));
+            if let Some((job, received)) = job.zip(peer.received()) {
+                engine.on_received(job, received);
+            }
             self.let_go(id, turn, engine);
         } else {
             self.flush(id, turn, engine);
@@ -378,5 +372,5 @@ impl Peers {
 }
 
 fn is_last(item: &Item<'_>) -> bool {
-    matches!(item, Item::Entry(Entry::Closed(_)))
+    matches!(item, Item::Entry(Entry::Ended(_)))
 }

@@ -78,7 +78,7 @@ pub(super) fn now() -> String {
 /// The commands of a project session that run, and those that have ended and left something running.
 pub(super) fn commands(id: ProjectId, runs: &Runs, engine: &Engine) -> (Vec<JobId>, Vec<JobId>) {
     let own = runs.iter().filter(|(_, run)| run.description.project == Some(id)).map(|(job, _)| job);
-    let is_running = |job: JobId| engine.job(job).is_some_and(|known| !Job::is_closed(known));
+    let is_running = |job: JobId| engine.job(job).is_some_and(|known| !Job::has_ended(known));
     let (running, over): (Vec<JobId>, Vec<JobId>) = own.partition(|&job| is_running(job));
     (running, over.into_iter().filter(|&job| runs.get(job).is_some_and(ActiveRun::has_left)).collect())
 }

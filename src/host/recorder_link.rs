@@ -1,8 +1,6 @@
 //! The recorder link: what the host keeps for the journal, and the recorder's process that writes it.
 //!
-//! Facts enter the journal in two ways. [`RecorderLink::begin`] gives the journal a reader of the command's log, which
-//! takes output and exit from there. What no log has (processes that could not be killed, the time in the queue) comes
-//! by [`RecorderLink::note`].
+//! [`RecorderLink::begin`] gives the journal a reader of the command's log, which takes all facts from there.
 //!
 //! Invariants: the loop never waits for a recorder; the human reads one line when a recorder dies and one when the
 //! journal goes on, however often it is tried in between.
@@ -16,9 +14,8 @@ use super::recorder_process::{Loss, RecorderProcess};
 use super::screen::Screen;
 use super::turn::{Source, Turn};
 use crate::core::engine::{Engine, JobId};
-use crate::front::output_filter::ReceivedOutput;
 use crate::io::poller::{Poller, Ready, Token};
-use crate::journal::record::{RunEnd, StartRecord, Straggler, UnseenRecord};
+use crate::journal::record::{StartRecord, UnseenRecord};
 use crate::journal::status::{OutputSoFar, RecorderStatus};
 use crate::limits;
 use crate::recorder::Bounds;
@@ -88,29 +85,13 @@ impl RecorderLink {
         }
     }
 
-    /// Adds to a command's end record.
-    pub(super) fn note(&mut self, job: JobId, note: impl FnOnce(&mut RunEnd)) {
-        self.feed.note(job, note);
-    }
-
     pub(super) fn on_unseen(&mut self, unseen: UnseenRecord, now: Instant) {
         self.feed.on_unseen(unseen, self.process.out.buffer(), now);
-    }
-
-    /// These callers have got all of their commands' output that they will get.
-    pub(super) fn note_received(&mut self, received: Vec<(JobId, ReceivedOutput)>) {
-        for (job, ReceivedOutput { bytes, hidden }) in received {
-            self.feed.note(job, |end| (end.received, end.hidden) = (Some(bytes), hidden));
-        }
     }
 
     /// Keeps the text of the project sessions for the next host.
     pub(super) fn keep_projects(&mut self, text: Vec<u8>, now: Instant) {
         self.feed.keep_projects(text, self.process.out.buffer(), now);
-    }
-
-    pub(super) fn on_left(&mut self, job: JobId, left: Vec<Straggler>) {
-        self.feed.on_left(job, left);
     }
 
     /// Takes what a command's log has for the journal, up to the limit of its room.

@@ -1,6 +1,6 @@
 //! An active run: what the host holds of one command, from its request to the last process it left behind.
 //!
-//! A run outlives its job: the job closes with the shell's end and its last output, the run goes when its guard is gone
+//! A run outlives its command: the job ends with the shell's end and its last output, the run goes when its guard is gone
 //! and its streams are closed.
 
 use std::time::Instant;
@@ -48,7 +48,7 @@ pub(super) struct ActiveRun {
     pub(super) attempts: u32,
     /// It waits for another guard.
     pub(super) again: Option<Again>,
-    /// The processes that it left running when it closed: number and start time of each.
+    /// The processes that it left running when it ended: number and start time of each.
     pub(super) left: Vec<(Pid, u64)>,
     /// The hunt for what its dead guard left.
     pub(super) hunt: Option<OrphanHunt>,
@@ -165,8 +165,8 @@ pub(super) struct Ending {
     pub(super) left_over: LeftOver,
     /// Nothing more can be done about what still lives.
     pub(super) is_given_up: bool,
-    /// The processes that could not be killed, with their programs, until the host reports them.
-    pub(super) unkillable: Vec<(Pid, String)>,
+    /// The processes that could not be killed, until the peers that wait are answered.
+    pub(super) unkillable: Vec<Pid>,
 }
 
 impl Ending {
@@ -181,9 +181,9 @@ impl Ending {
     }
 
     /// A process cannot be killed, so nothing more can be done.
-    pub(super) fn give_up(&mut self, pid: Pid, program: String) {
+    pub(super) fn give_up(&mut self, pid: Pid) {
         self.is_given_up = true;
-        self.unkillable.push((pid, program));
+        self.unkillable.push(pid);
     }
 }
 

@@ -188,7 +188,7 @@ impl Runs {
     pub(super) fn tick_timeouts(&mut self, engine: &mut Engine, now: Instant) {
         while let Some(&(at, job)) = self.timeouts.first().filter(|(at, _)| *at <= now) {
             self.timeouts.remove(&(at, job));
-            if engine.job(job).is_some_and(|known| !known.is_closed() && !known.is_stopping()) {
+            if engine.job(job).is_some_and(|known| !known.has_ended() && !known.is_stopping()) {
                 engine.stop(job, Stopper::TimeLimit, limits::GRACE_CALLER_GONE, now);
             }
         }
@@ -245,11 +245,12 @@ impl Runs {
         peers: &mut Peers,
         screen: &mut Screen,
     ) {
-        let is_over = engine.job(job).is_none_or(Job::is_closed);
+        let has_ended = engine.job(job).is_none_or(Job::has_ended);
         let Some(run) = self.all.get(&job) else { return };
-        if is_over && run.is_over() {
+        if has_ended && run.is_over() {
             self.close_streams(job, turn);
             self.answer_ending(job, Vec::new(), turn, engine, peers);
+            engine.on_gone(job);
             self.all.remove(&job);
             self.owing.remove(&job);
             self.answered.remove(&job);

@@ -9,7 +9,6 @@ mod take_over;
 use std::time::{Duration, Instant};
 
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::journal::record::Straggler;
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
 
@@ -185,12 +184,7 @@ impl Screen {
     /// A command begins: its block waits for its turn on the console. Transcripts do not show these secrets.
     pub(super) fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading, secrets: Option<&Redactor>) {
         self.viewers.begin(engine, cursor.job, &heading, secrets);
-        self.console.begin(engine, cursor, heading);
-    }
-
-    pub(super) fn on_left(&mut self, job: JobId, left: &[Straggler]) {
-        self.console.on_left(job, left);
-        self.viewers.on_left(job, left);
+        self.console.begin(cursor, heading);
     }
 
     /// Moves output from the commands' logs to the console, up to the limit of its queue.
@@ -448,6 +442,6 @@ pub(super) enum KeyboardTick {
 
 /// The commands that run, and the console's heading of each.
 fn running<'a>(console: &'a Console, engine: &Engine) -> Vec<(JobId, &'a Heading)> {
-    let is_running = |job: JobId| engine.job(job).is_some_and(|known| !known.is_closed());
+    let is_running = |job: JobId| engine.job(job).is_some_and(|known| !known.has_ended());
     console.headings().filter(|(job, _)| is_running(*job)).collect()
 }

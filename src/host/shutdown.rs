@@ -40,7 +40,7 @@ impl Host {
             self.closing = Closing::Since(self.turn.now);
             self.starts.close();
             self.leave_reports();
-            let is_busy = self.engine.jobs().any(|(_, job)| !job.is_closed());
+            let is_busy = self.engine.jobs().any(|(_, job)| !job.has_ended());
             let rest = if is_busy { ": every command is stopped; once more kills them at once" } else { "" };
             self.screen.say(format_args!("… ending{rest}"));
         }

@@ -21,7 +21,6 @@ use super::json_command::{self, Inherited};
 use super::options::HostOptions;
 use super::orders::Again;
 use super::peers::Peers;
-use super::recorder_link::RecorderLink;
 use super::run::ActiveRun;
 use super::runs::Runs;
 use super::screen::Screen;
@@ -190,7 +189,6 @@ impl Starts {
         engine: &mut Engine,
         peers: &mut Peers,
         runs: &mut Runs,
-        recorder: &mut RecorderLink,
     ) {
         let Some(run) = runs.get_mut(job) else { return };
         let accepted = run.accepted;
@@ -201,7 +199,8 @@ impl Starts {
         };
         match self.hand_over(job, &pending, turn, peers, runs) {
             Ok(streams) => {
-                engine.on_started(job, streams, turn.now);
+                let queued = turn.now.saturating_duration_since(accepted);
+                engine.on_started(job, queued, streams, turn.now);
                 if runs.get(job).is_some_and(ActiveRun::is_hung_up_unanswered) {
                     engine.give_up_unanswered(job);
                 }
@@ -209,8 +208,6 @@ impl Starts {
                 if let Some(timeout) = pending.command.line.timeout {
                     runs.limit(job, timeout, turn.now);
                 }
-                let waited = turn.now.saturating_duration_since(accepted);
-                recorder.note(job, |end| end.queued_ms = u64::try_from(waited.as_millis()).unwrap_or(0));
             }
             Err(error) if self.may_wait(&error, accepted, turn.now) => {
                 self.spares.let_all_go(&mut turn.poller);

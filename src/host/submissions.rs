@@ -165,8 +165,8 @@ impl Host {
         if self.is_held_back(job) {
             return self.engine.retry(job);
         }
-        let Self { turn, engine, peers, runs, recorder, .. } = self;
-        self.starts.begin(job, turn, engine, peers, runs, recorder);
+        let Self { turn, engine, peers, runs, .. } = self;
+        self.starts.begin(job, turn, engine, peers, runs);
     }
 
     /// The card of a command. `sandbox` is the one that it runs in, if this host does not run it.

@@ -183,7 +183,7 @@ impl Host {
             return;
         }
         let only = request.seq.map(JobId);
-        let is_running = |job: JobId| self.engine.job(job).is_some_and(|known| !known.is_closed());
+        let is_running = |job: JobId| self.engine.job(job).is_some_and(|known| !known.has_ended());
         if let Some(job) = only.filter(|&job| !is_running(job)) {
             return self.fail(id, &not_there(job));
         }

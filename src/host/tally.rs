@@ -10,7 +10,6 @@ use time::Date;
 use super::run::Description;
 use super::runs::Runs;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::Entry;
 use crate::front::answer::{HostStatus, LastRun};
 use crate::limits;
 use crate::text::agent_name::{agent_name, is_agent};
@@ -51,7 +50,7 @@ impl Tally {
         self.failed_today
     }
 
-    /// Counts a command if it has ended since the last call. The journal's reader has not read its last entry then.
+    /// Counts a command if it has ended since the last call. The journal's reader has not read its end then.
     pub(super) fn note(&mut self, job: JobId, engine: &Engine, runs: &mut Runs, now: Instant) {
         let Some(run) = runs.get_mut(job).filter(|run| !run.is_tallied) else { return };
         run.is_tallied = self.count(job, engine, &run.description, now);
@@ -59,8 +58,7 @@ impl Tally {
 
     /// Counts a command if it has ended. Returns true if it has.
     pub(super) fn count(&mut self, job: JobId, engine: &Engine, known: &Description, now: Instant) -> bool {
-        let newest = engine.job(job).and_then(|known| known.log.newest());
-        let Some(Entry::Closed(end)) = newest else { return false };
+        let Some(end) = engine.job(job).and_then(|known| known.log.end()) else { return false };
         let exit = end.code();
         self.failed += u64::from(exit != 0);
         self.failed_today += u64::from(exit != 0);

@@ -14,7 +14,6 @@ use crate::core::log::Lag;
 use crate::front::answer::WrittenBefore;
 use crate::front::jsonl::transcript::Transcript;
 use crate::front::{WatchLook, WatchRequest};
-use crate::journal::record::Straggler;
 use crate::journal::status::OutputSoFar;
 use crate::limits;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
@@ -132,10 +131,6 @@ impl Viewers {
         self.all.values_mut().for_each(|viewer| viewer.begin(engine, job, heading, secrets));
     }
 
-    pub(super) fn on_left(&mut self, job: JobId, left: &[Straggler]) {
-        self.all.values_mut().filter_map(Viewer::console).for_each(|console| console.on_left(job, left));
-    }
-
     /// Shows one line of the host's own to each viewer that has room for it, but not to those of one command.
     pub(super) fn say(&mut self, line: &SafeText) {
         let of_all = |viewer: &&mut Viewer| viewer.only.is_none() && viewer.said.len() < limits::CONSOLE_HIGH_BYTES;
@@ -215,7 +210,7 @@ impl Viewer {
         engine.set_lag(cursor, Lag::Skip);
         let last_line = reached.as_ref().map_or(&[][..], |reached| &reached.last_line);
         if let Some(console) = self.console() {
-            console.begin_only(engine, cursor, heading, last_line);
+            console.begin_only(cursor, heading, last_line);
         }
         let OutputSoFar { file_bytes, left_out, lines, .. } = reached?;
         Some(WrittenBefore { file_bytes, left_out, lines_b64: base64(&lines) })
@@ -226,7 +221,7 @@ impl Viewer {
             && let Some(cursor) = engine.attach(job, Lag::Skip)
         {
             match &mut self.sight {
-                ViewerSight::Console(console) => console.begin(engine, cursor, heading.clone()),
+                ViewerSight::Console(console) => console.begin(cursor, heading.clone()),
                 ViewerSight::Transcript(transcript) => transcript.begin(cursor, Rc::clone(&heading.card), secrets),
             }
         }

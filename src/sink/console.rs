@@ -7,7 +7,8 @@
 //!
 //! Invariants: nothing here waits or touches a descriptor; queued bytes, waiting blocks and what they hold are bounded;
 //! output that is left out is counted exactly; a command's output reaches the terminal only through its filter, which is
-//! reset at the end of each turn; a console that has nothing to show has no deadline.
+//! reset at the end of each turn; a console that has nothing to show has no deadline; what is learned of a command
+//! behind its block is a line of the host's.
 
 mod allowance;
 pub mod attention;
@@ -19,6 +20,7 @@ mod filter;
 mod floor;
 mod heading;
 pub mod keyboard;
+mod later;
 pub mod status_line;
 
 use std::collections::VecDeque;
@@ -27,7 +29,6 @@ use std::time::Instant;
 use time::{Date, PrimitiveDateTime};
 
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::journal::record::Straggler;
 use crate::limits;
 use crate::text::count::counted;
 use crate::text::safe_text::SafeText;
@@ -38,6 +39,7 @@ use face::{Face, Ink};
 pub use filter::View;
 use floor::{FloorChange, Holder};
 pub use heading::Heading;
+use later::LaterFacts;
 
 /// Commands that were never shown, because too many waited.
 #[derive(Debug, Default)]
@@ -69,6 +71,8 @@ pub struct Console {
     view: View,
     /// Oldest first.
     blocks: VecDeque<CommandBlock>,
+    /// The commands that have no block any more, and may still have processes.
+    later: LaterFacts,
     /// The command that has the floor, and when it got it.
     floor: Option<(JobId, Instant)>,
     /// The command whose block is the last one, and when that was last shown.
@@ -93,6 +97,7 @@ impl Console {
             face: Face { kind, columns: 0, colours: Colours::default(), has_keys: false },
             view,
             blocks: VecDeque::new(),
+            later: LaterFacts::default(),
             floor: None,
             shown_last: None,
             followed: None,
@@ -152,12 +157,12 @@ impl Console {
     }
 
     /// Begins a command's block. If too many blocks wait, the oldest of them is given up and counted.
-    pub fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading) {
+    pub fn begin(&mut self, cursor: Cursor, heading: Heading) {
         if self.blocks.len() >= limits::CONSOLE_BLOCKS_MAX {
             let floor = self.floor.map(|(job, _)| job);
             let oldest = self.blocks.iter().position(|block| Some(block.job) != floor);
             if let Some(block) = oldest.and_then(|oldest| self.blocks.remove(oldest)) {
-                block.give_up(engine);
+                self.later.follow(block.cursor());
                 if self.unshown.commands == 0 {
                     self.unshown.first = block.job.0;
                 }
@@ -170,17 +175,10 @@ impl Console {
     }
 
     /// Begins the block of this console's only command, and follows it. The command has written this part of a line.
-    pub fn begin_only(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading, last_line: &[u8]) {
-        self.begin(engine, cursor, heading);
+    pub fn begin_only(&mut self, cursor: Cursor, heading: Heading, last_line: &[u8]) {
+        self.begin(cursor, heading);
         self.follow(Some(cursor.job));
         self.blocks.iter_mut().for_each(|block| block.begin_with(last_line));
-    }
-
-    /// Notes the processes that a command left running.
-    pub fn on_left(&mut self, job: JobId, left: &[Straggler]) {
-        if let Some(block) = self.blocks.iter_mut().find(|block| block.job == job) {
-            block.on_left(left);
-        }
     }
 
     /// Shows all that this command writes, however much it is, before the others' output; until another call.
@@ -212,7 +210,13 @@ impl Console {
     /// more: a command's turn is not cut short.
     pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, bytes_max: usize, now: Instant) {
         self.blocks.iter_mut().for_each(|block| block.take(engine, now));
+        self.later.take(engine);
         self.shed();
+        while out.len() < bytes_max
+            && let Some(line) = self.later.next_line()
+        {
+            self.say(line, out);
+        }
         while out.len() < bytes_max && self.show_next(out, now) {}
         self.has_room = out.len() < bytes_max;
     }
@@ -320,7 +324,10 @@ impl Console {
 
     /// Forgets a command that was shown to its end.
     fn forget(&mut self, job: JobId, now: Instant) {
-        self.blocks.retain(|block| block.job != job);
+        if let Some(block) = self.blocks.iter().position(|block| block.job == job).and_then(|at| self.blocks.remove(at))
+        {
+            self.later.follow(block.cursor());
+        }
         self.floor = None;
         self.shown_last = Some((job, now));
     }
@@ -358,7 +365,7 @@ impl Console {
             }
         }
         self.floor = None;
-        self.blocks.clear();
+        self.blocks.drain(..).for_each(|block| self.later.follow(block.cursor()));
     }
 
     /// The commands that have a block, with their banners' contents: those that run, and some that have ended.
@@ -374,7 +381,8 @@ impl Console {
 
     /// Stops reading all logs, so that none is kept for this console.
     pub fn abandon(&mut self, engine: &mut Engine) {
-        self.blocks.drain(..).for_each(|block| block.give_up(engine));
+        self.blocks.drain(..).for_each(|block| self.later.follow(block.cursor()));
+        self.later.abandon(engine);
         self.floor = None;
     }
 

@@ -29,7 +29,7 @@ use crate::core::entry::{Entry, Typed};
 use crate::core::log::{Item, Lag};
 use crate::core::room::make_room;
 use crate::journal::frame::{self, Frame};
-use crate::journal::record::{InputRecord, PortHolder, RunEnd, StartRecord, Straggler, UnseenRecord};
+use crate::journal::record::{InputRecord, StartRecord, UnseenRecord};
 use crate::journal::status::Done;
 use crate::limits;
 use crate::text::echo::TYPED;
@@ -109,22 +109,6 @@ impl Feed {
     pub fn keep_projects(&mut self, text: Vec<u8>, out: &mut Vec<u8>, now: Instant) {
         self.has_record |= self.send(out, now, |out| frame::encode_projects(&text, out));
         self.projects = text;
-    }
-
-    /// Lets the caller add a fact about the command's end.
-    pub fn note(&mut self, job: JobId, note: impl FnOnce(&mut RunEnd)) {
-        if let Some(held) = self.runs.get_mut(&job) {
-            note(&mut held.end);
-        }
-    }
-
-    /// Notes the processes that the command left running.
-    pub fn on_left(&mut self, job: JobId, left: Vec<Straggler>) {
-        self.note(job, |end| {
-            end.left_count = u32::try_from(left.len()).unwrap_or(u32::MAX);
-            end.left = left;
-            end.left.truncate(limits::STRAGGLERS_NAMED_MAX);
-        });
     }
 
     /// Returns true if the end of every command is queued.
@@ -277,7 +261,12 @@ impl Feed {
     fn step(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, now: Instant) -> bool {
         let Some(held) = self.runs.get_mut(&job) else { return false };
         let Some(cursor) = held.cursor else { return false };
-        let Some(item) = engine.next(cursor) else { return false };
+        let Some(item) = engine.next(cursor) else {
+            if held.has_ended {
+                self.finish_run(engine, job, out, now);
+            }
+            return false;
+        };
         match item {
             Item::Missed { bytes } | Item::Entry(&Entry::Unreported { bytes }) => held.end.bytes += bytes,
             Item::Entry(Entry::Output { stream, bytes, at, echo }) => {
@@ -297,27 +286,14 @@ impl Feed {
                 }
                 held.end.bytes += bytes.len() as u64;
             }
-            Item::Entry(Entry::Closed(end)) => {
-                if held.start.is_empty() {
-                    self.given_up += 1;
-                    self.runs.remove(&job);
-                } else {
-                    held.finish(end);
-                    self.held += held.ended.len();
-                    let ended = held.ended.clone();
-                    self.has_record |= self.send(out, now, |out| append(&ended, out));
-                }
-                engine.detach(cursor);
-                return false;
-            }
             Item::Entry(Entry::Resized { rows, cols, at }) if !self.is_down && !held.start.is_empty() => {
                 let before = out.len();
                 Frame::Resized { seq: job.0, at: *at, window: (*rows, *cols) }.encode(out);
                 keep(held, &out[before..], &mut self.held);
                 self.pace.on_sent(out.len() - before, now);
             }
-            Item::Entry(Entry::Answered(typed)) => {
-                held.end.answers += 1;
+            Item::Entry(entry @ Entry::Answered(typed)) => {
+                held.on_fact(entry);
                 let at = engine.job(job).map_or_else(Default::default, |job| job.age(now));
                 let input = Box::new(input(job, *typed));
                 self.send_aside(out, now, |out| Frame::Input { at, input }.encode(out));
@@ -326,13 +302,26 @@ impl Feed {
                 let mark = *mark;
                 self.has_record |= self.send(out, now, |out| Frame::Mark { seq: job.0, mark }.encode(out));
             }
-            Item::Entry(Entry::PortHeld(port)) => {
-                held.end.port_held = Some(PortHolder { port: port.port, seq: port.run });
-            }
-            Item::Entry(_) => {}
+            Item::Entry(entry) => held.on_fact(entry),
         }
         engine.advance(cursor);
         true
+    }
+
+    /// Makes the record of a run that has ended, of all that its log has of the end by now.
+    fn finish_run(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, now: Instant) {
+        let Some(held) = self.runs.get_mut(&job) else { return };
+        let cursor = held.cursor.take();
+        if held.start.is_empty() {
+            self.given_up += 1;
+            self.runs.remove(&job);
+        } else {
+            held.finish();
+            self.held += held.ended.len();
+            let ended = held.ended.clone();
+            self.has_record |= self.send(out, now, |out| append(&ended, out));
+        }
+        cursor.into_iter().for_each(|cursor| engine.detach(cursor));
     }
 
     /// Queues the record of commands that ran without a host.

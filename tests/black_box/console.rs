@@ -11,12 +11,11 @@ use time::macros::datetime;
 
 use rexec_host::core::card::{Caller, Card, CommandLine, Place};
 use rexec_host::core::engine::{Engine, JobId};
-use rexec_host::core::entry::{Stream, Streams, TerminalWish};
+use rexec_host::core::entry::{LeftProcess, Stream, Streams, TerminalWish};
 use rexec_host::core::log::Lag;
-use rexec_host::journal::record::Straggler;
 use rexec_host::limits;
 use rexec_host::sink::console::{Console, ConsoleKind, Heading, View};
-use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::{Exit, Pid};
 
 struct ConsoleRig {
     engine: Engine,
@@ -33,7 +32,7 @@ impl ConsoleRig {
 
     fn start(&mut self, command: &str) -> JobId {
         let job = self.engine.submit().expect("there is room");
-        self.engine.on_started(job, Streams::of(&[Stream::Tty]), self.now);
+        self.engine.on_started(job, Duration::ZERO, Streams::of(&[Stream::Tty]), self.now);
         let cursor = self.engine.attach(job, Lag::Skip).expect("the job is there");
         let text = |text: &str| text.to_owned();
         let card = Card {
@@ -53,7 +52,7 @@ impl ConsoleRig {
             sandbox: None,
         };
         let heading = Heading { card: Rc::new(card), local: datetime!(2026-05-21 11:42:18) };
-        self.console.begin(&mut self.engine, cursor, heading);
+        self.console.begin(cursor, heading);
         job
     }
 
@@ -64,6 +63,12 @@ impl ConsoleRig {
     fn end(&mut self, job: JobId, code: u8) {
         self.engine.on_exit(job, Exit::Code(code), self.now);
         self.engine.on_hangup(job, Stream::Tty);
+    }
+
+    /// The ended command has left this process, `node`, which listens.
+    fn leave(&mut self, job: JobId, pid: i32) {
+        let left = LeftProcess { pid, program: "node".to_owned(), ports: vec![3000] };
+        self.engine.on_left(job, [left].into());
     }
 
     /// Returns what is shown now, without the times.
@@ -229,10 +234,44 @@ fn a_probe_that_fails_writes_much_lasts_or_leaves_processes_is_shown() {
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\n");
 
     let shown = unfolded(&|rig, probe| {
-        rig.console.on_left(probe, &[Straggler { pid: 7, comm: "node".to_owned(), ports: vec![3000] }]);
         rig.end(probe, 0);
+        rig.leave(probe, 7);
     });
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\nleft running: node (7)\n\n");
+}
+
+/// What turns out about a command is a remark in its block, and behind that a line of the host's.
+#[test]
+fn a_process_that_cannot_be_killed_is_told_of_within_the_block_and_behind_it() {
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let one = rig.start("one");
+    rig.engine.on_unkillable(one, Pid::new(7), "dd\u{1b}".to_owned());
+    rig.end(one, 0);
+    rig.leave(one, 8);
+    let block = "#1 Codex:/d $ one\n… #1: dd\\x1b (process 7) cannot be killed\nleft running: node (8)\n\n";
+    assert_eq!(rig.shown(), block);
+    rig.engine.on_unkillable(one, Pid::new(8), "node".to_owned());
+    rig.console.pump(&mut rig.engine, &mut rig.out, 0, rig.now);
+    assert_eq!(rig.taken(), "", "a console that stands still shows nothing");
+    assert_eq!(rig.shown(), "… #1: node (process 8) cannot be killed\n");
+    rig.engine.on_gone(one);
+    assert_eq!((rig.shown().as_str(), rig.engine.jobs().count()), ("", 0), "nobody reads on");
+}
+
+/// The logs of more commands than that are kept for nobody.
+#[test]
+fn a_console_follows_a_bounded_number_of_commands_that_have_ended() {
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    for _ in 0..limits::STRAGGLERS_MAX + 2 {
+        let job = rig.start("short");
+        rig.end(job, 0);
+        rig.shown();
+    }
+    let jobs: Vec<JobId> = rig.engine.jobs().map(|(job, _)| job).collect();
+    jobs.iter().for_each(|&job| rig.engine.on_unkillable(job, Pid::new(7), "dd".to_owned()));
+    let shown = rig.shown();
+    assert_eq!((jobs.len(), shown.lines().count()), (limits::STRAGGLERS_MAX + 2, limits::STRAGGLERS_MAX));
+    assert!(shown.starts_with("… #3: dd"), "{shown}");
 }
 
 #[test]

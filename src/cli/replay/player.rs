@@ -19,11 +19,11 @@ use crate::cli::when::Clock;
 use crate::core::card::{Caller, Card, CommandLine, Place, Role};
 use crate::core::end::{StartError, Stopper};
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::{Stream, Streams};
+use crate::core::entry::{LeftProcess, Stream, Streams};
 use crate::core::log::Lag;
 use crate::history::{self, milliseconds};
 use crate::host::{Color, new_console};
-use crate::journal::record::RunEnd;
+use crate::journal::record::{RunEnd, Straggler};
 use crate::journal::recording::{EventKind, RecordedEvent};
 use crate::limits;
 use crate::sink::console::{Console, Heading, View};
@@ -173,10 +173,10 @@ impl Player {
     fn begin(&mut self, mut scene: Scene) {
         let now = self.now();
         let Some(job) = self.engine.submit() else { return };
-        self.engine.on_started(job, Streams::of(&[Stream::Tty]), now);
+        self.engine.on_started(job, Duration::ZERO, Streams::of(&[Stream::Tty]), now);
         let heading = heading(&scene, job, self.clock, now);
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
-            self.console.begin(&mut self.engine, cursor, heading);
+            self.console.begin(cursor, heading);
         }
         let (took, events) = (scene.took(), VecDeque::from(scene.events()));
         let playing = Playing { since: self.at, events, end: scene.run.end, took };
@@ -269,7 +269,14 @@ impl Player {
     fn end(&mut self, job: JobId) {
         let now = self.now();
         let Some(end) = self.playing.remove(&job).and_then(|playing| playing.end) else { return };
-        self.console.on_left(job, &end.left);
+        self.end_job(job, &end, now);
+        if !end.left.is_empty() {
+            self.engine.on_left(job, end.left.into_iter().map(left_process).collect());
+        }
+        self.engine.on_gone(job);
+    }
+
+    fn end_job(&mut self, job: JobId, end: &RunEnd, now: Instant) {
         match end.error.as_deref() {
             Some("not_found" | "spawn_failed") => {
                 let problem = "it could not be started".to_owned();
@@ -307,6 +314,10 @@ impl Due<Reverse<(Duration, ReplayStep, u64)>> for BinaryHeap<Reverse<(Duration,
         let is_due = self.peek().is_some_and(|Reverse((at, ..))| *at <= now);
         if is_due { self.pop() } else { None }
     }
+}
+
+fn left_process(left: Straggler) -> LeftProcess {
+    LeftProcess { pid: left.pid, program: left.comm, ports: left.ports }
 }
 
 fn heading(scene: &Scene, job: JobId, clock: Clock, now: Instant) -> Heading {

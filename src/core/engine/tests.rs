@@ -9,19 +9,19 @@ fn started(engine: &mut Engine) -> JobId {
     engine.attach(id, Lag::Hold).unwrap();
     while let Some(effect) = engine.next_effect() {
         if let Effect::Start(id) = effect {
-            engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
+            engine.on_started(id, Duration::ZERO, Streams::of(&[Stream::Tty]), Instant::now());
         }
     }
     id
 }
 
 #[test]
-fn a_job_is_forgotten_when_it_is_closed_and_read() {
+fn a_job_is_forgotten_when_nothing_of_it_lives_and_all_is_read() {
     let (mut engine, now) = (Engine::default(), Instant::now());
     let id = engine.submit().unwrap();
     let cursor = engine.attach(id, Lag::Hold).unwrap();
     assert_eq!(engine.next_effect(), Some(Effect::Start(id)));
-    engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
+    engine.on_started(id, Duration::ZERO, Streams::of(&[Stream::Tty]), Instant::now());
     engine.on_output(id, Stream::Tty, b"hi".as_slice().into(), now);
     engine.on_hangup(id, Stream::Tty);
     engine.on_exit(id, Exit::Code(0), now);
@@ -29,14 +29,50 @@ fn a_job_is_forgotten_when_it_is_closed_and_read() {
     let mut entries = 0;
     while let Some(item) = engine.next(cursor) {
         entries += 1;
-        if let Item::Entry(Entry::Closed(end)) = item {
+        if let Item::Entry(Entry::Ended(end)) = item {
             assert_eq!((&end.how, end.by), (&How::Exited(Exit::Code(0)), None));
         }
         engine.advance(cursor);
     }
     assert_eq!(entries, 3);
+    assert!(engine.job(id).is_some(), "it may have left processes");
+    engine.on_gone(id);
+    assert_eq!(engine.next(cursor), Some(Item::Entry(&Entry::Over)));
+    engine.advance(cursor);
     assert!(engine.job(id).is_none());
     assert_eq!(engine.kept_bytes, 0);
+}
+
+#[test]
+fn the_last_entry_waits_for_readers_that_hold_the_job_back_and_facts_may_precede_it() {
+    let mut engine = Engine::default();
+    let id = started(&mut engine);
+    let (slow, now) = (engine.attach(id, Lag::Hold).unwrap(), Instant::now());
+    engine.on_exit(id, Exit::Code(0), now);
+    engine.on_hangup(id, Stream::Tty);
+    let skipper = engine.attach(id, Lag::Skip).unwrap();
+    engine.on_left(id, vec![LeftProcess { pid: 7, program: "node".into(), ports: vec![80] }].into());
+    engine.on_gone(id);
+    engine.on_received(id, Received { bytes: 5, hidden: 0 });
+    let kinds = |engine: &mut Engine, cursor| {
+        let mut kinds = Vec::new();
+        while let Some(item) = engine.next(cursor) {
+            let Item::Entry(entry) = item else { panic!("{item:?}") };
+            let words = format!("{entry:?}");
+            kinds.push(words.split([' ', '(']).next().unwrap_or_default().to_owned());
+            engine.advance(cursor);
+        }
+        kinds
+    };
+    assert_eq!(kinds(&mut engine, skipper), ["Exited", "Ended", "Left", "Received"]);
+    engine.detach(slow);
+    assert!(kinds(&mut engine, skipper).is_empty(), "the first reader has not read it");
+    // The one that `started` attached.
+    let first = Cursor { job: id, id: CursorId::FIRST };
+    assert_eq!(kinds(&mut engine, first), ["Exited", "Ended", "Left", "Received", "Over"]);
+    engine.on_unkillable(id, Pid::new(7), "node".into());
+    assert_eq!(kinds(&mut engine, skipper), ["Over"], "nothing follows it");
+    assert!(engine.job(id).is_none());
 }
 
 #[test]
@@ -64,9 +100,10 @@ fn a_job_that_is_stopped_before_its_start_is_not_started() {
         let cursor = has_reader.then(|| engine.attach(id, Lag::Hold).unwrap());
         engine.stop(id, Stopper::Caller, limits::GRACE, Instant::now());
         assert_eq!(engine.next_effect(), None);
+        engine.on_gone(id);
         assert_eq!((engine.is_idle(), engine.job(id).is_some()), (true, has_reader));
         if let Some(cursor) = cursor {
-            let Some(Item::Entry(Entry::Closed(end))) = engine.next(cursor) else { panic!("not closed") };
+            let Some(Item::Entry(Entry::Ended(end))) = engine.next(cursor) else { panic!("not closed") };
             assert_eq!((&end.how, end.by), (&How::NeverRun, Some(Stopper::Caller)));
         }
     }
@@ -100,7 +137,7 @@ fn kept_with(lag: Lag) -> usize {
         let id = engine.submit().unwrap();
         engine.attach(id, lag).unwrap();
         while engine.next_effect().is_some() {}
-        engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
+        engine.on_started(id, Duration::ZERO, Streams::of(&[Stream::Tty]), Instant::now());
         engine.on_output(id, Stream::Tty, vec![0; limits::LOG_BYTES / 2].into(), Instant::now());
     }
     engine.kept_bytes

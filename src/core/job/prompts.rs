@@ -198,7 +198,7 @@ impl Job {
     }
 
     pub fn on_answered(&mut self, typed: Typed) {
-        if self.state != JobState::Closed {
+        if !self.has_ended() {
             self.log.push(Entry::Answered(typed));
         }
     }

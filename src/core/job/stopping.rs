@@ -14,9 +14,9 @@ impl Job {
     #[must_use]
     pub fn stop(&mut self, by: Stopper, grace: Duration, now: Instant) -> Option<Order> {
         match (&self.state, self.stop) {
-            (JobState::Closed, _) | (_, Stop::Killed { .. }) => None,
+            (JobState::Ended { .. } | JobState::Over, _) | (_, Stop::Killed { .. }) => None,
             (JobState::Queued, _) => {
-                self.close(How::NeverRun, Some(by));
+                self.end(How::NeverRun, Some(by));
                 None
             }
             (_, Stop::Terminating { by, .. }) => self.kill(by, now),

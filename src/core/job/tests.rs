@@ -47,7 +47,7 @@ impl Scenario {
     fn new() -> Self {
         let mut job = Job::new();
         let reader = job.log.attach(Lag::Hold);
-        let _ = job.on_started(Streams::of(&[Stream::Tty]), Instant::now());
+        let _ = job.on_started(Duration::ZERO, Streams::of(&[Stream::Tty]), Instant::now());
         Self { job, reader, now: Instant::now(), exited: false, gone: false, kills: 0 }
     }
 
@@ -99,7 +99,7 @@ impl Scenario {
         let id = self.job.log.attach(Lag::Skip);
         let (mut closes, mut last) = (0, false);
         while let Some(item) = self.job.log.next(id) {
-            last = matches!(item, Item::Entry(Entry::Closed(_)));
+            last = matches!(item, Item::Entry(Entry::Ended(_)));
             closes += usize::from(last);
             self.job.log.advance(id);
         }
@@ -133,24 +133,24 @@ fn the_hang_up_of_one_stream_judges_no_other() {
     let mut job = Job::new();
     job.log.attach(Lag::Hold);
     let now = Instant::now();
-    let _ = job.on_started(Streams::of(&[Stream::Tty, Stream::Out]), now);
+    let _ = job.on_started(Duration::ZERO, Streams::of(&[Stream::Tty, Stream::Out]), now);
     job.on_exit(Exit::Code(0), now);
     // The log was full all that time and has room now: the pipe still holds data that could not be read.
     let later = now + Duration::from_secs(3);
     job.on_hangup(Stream::Tty);
-    assert!(!job.is_closed());
+    assert!(!job.has_ended());
     job.on_output(Stream::Out, b"late".as_slice().into(), later);
     assert_eq!(job.tick(later), None);
-    assert!(job.is_closed(), "what came after the cap is still given, and then it is over");
+    assert!(job.has_ended(), "what came after the cap is still given, and then it is over");
 }
 
 #[test]
 fn a_job_without_stop_does_not_wait_for_its_guard() {
     let mut run = Scenario::new();
     run.apply(Fact::Exit);
-    assert!(!run.job.is_closed());
+    assert!(!run.job.has_ended());
     run.apply(Fact::HangUp);
-    assert!(run.job.is_closed());
+    assert!(run.job.has_ended());
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_hang_up_before_the_exit_is_not_the_end() {
     (0..50).for_each(|_| run.apply(Fact::Time));
     assert!(run.job.is_running());
     run.apply(Fact::Exit);
-    assert!(run.job.is_closed());
+    assert!(run.job.has_ended());
 }
 
 #[test]
@@ -171,12 +171,12 @@ fn a_straggler_delays_the_end_by_its_silence_and_never_beyond_the_cap() {
         run.now += limits::DRAIN_IDLE - Duration::from_millis(10);
         run.apply(Fact::Output);
         assert_eq!(run.job.tick(run.now), None);
-        assert!(!run.job.is_closed(), "output {n} starts the silence afresh");
+        assert!(!run.job.has_ended(), "output {n} starts the silence afresh");
     }
     run.now += limits::DRAIN_IDLE;
     assert_eq!(run.job.deadline().map(|at| at <= run.now), Some(true));
     assert_eq!(run.job.tick(run.now), None, "no look is worth it at the cap");
-    assert!(run.job.is_closed());
+    assert!(run.job.has_ended());
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_silence_ends_nothing_while_something_works_on_what_the_shell_has_fed_it() {
     // An answer to an earlier order is none to this one.
     run.job.on_filters_looked_for(false, run.now);
     let mut looks = 0;
-    while !run.job.is_closed() {
+    while !run.job.has_ended() {
         let at = run.job.deadline().expect("it waits for something");
         assert!(at > run.now || looks == 0, "it does not spin");
         run.now = at;
@@ -217,7 +217,7 @@ fn a_silence_is_over_at_its_time_once_nothing_works_on_what_the_shell_has_fed_it
         let patience = if answers { limits::DRAIN_IDLE } else { limits::DRAIN_MAX };
         assert_eq!(run.job.deadline(), Some(begun + patience), "{answers}");
         assert_eq!(run.job.tick(begun + patience), None);
-        assert!(run.job.is_closed());
+        assert!(run.job.has_ended());
         assert_eq!(filters_left(&mut run), 0, "none was seen");
     }
 }
@@ -231,7 +231,7 @@ fn a_filter_that_ends_in_time_is_not_told() {
     run.job.on_filters_looked_for(true, run.now);
     run.apply(Fact::Output);
     run.apply(Fact::HangUp);
-    assert_eq!((run.job.is_closed(), filters_left(&mut run)), (true, 0));
+    assert_eq!((run.job.has_ended(), filters_left(&mut run)), (true, 0));
 }
 
 /// How often the job's log says that a filter is waited for no longer.
@@ -249,13 +249,13 @@ fn the_drain_does_not_run_while_the_log_is_full() {
     let mut job = Job::new();
     let reader = job.log.attach(Lag::Hold);
     let now = Instant::now();
-    let _ = job.on_started(Streams::of(&[Stream::Tty]), now);
+    let _ = job.on_started(Duration::ZERO, Streams::of(&[Stream::Tty]), now);
     job.on_output(Stream::Tty, vec![0; limits::LOG_BYTES].into(), now);
     job.on_exit(Exit::Code(0), now);
     assert!(!job.wants_output(Stream::Tty));
     assert_eq!(job.deadline(), None);
     assert_eq!(job.tick(now + Duration::from_secs(5)), None);
-    assert!(!job.is_closed(), "the tail would be cut");
+    assert!(!job.has_ended(), "the tail would be cut");
     job.log.advance(reader);
     assert!(job.wants_output(Stream::Tty) && job.deadline().is_some());
 }
@@ -280,9 +280,9 @@ fn a_stopped_job_closes_when_its_tree_is_dead_and_not_before() {
     run.apply(Fact::Stop);
     run.apply(Fact::Exit);
     run.apply(Fact::HangUp);
-    assert!(!run.job.is_closed(), "a daemon of it may still live");
+    assert!(!run.job.has_ended(), "a daemon of it may still live");
     run.apply(Fact::Gone);
-    assert!(run.job.is_closed());
+    assert!(run.job.has_ended());
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_tree_that_cannot_be_killed_is_given_up() {
     assert_eq!(run.job.tick(run.now), None);
     run.now += limits::DRAIN_MAX;
     assert_eq!(run.job.tick(run.now), None);
-    assert!(run.job.is_closed());
+    assert!(run.job.has_ended());
 }
 
 /// Else a caller that takes nothing would keep the host awake for as long as the tree lives.
@@ -305,10 +305,10 @@ fn a_tree_that_cannot_be_killed_asks_for_no_time_while_the_log_is_full() {
     run.apply(Fact::Stop);
     run.apply(Fact::Stop);
     (0..100).for_each(|_| run.apply(Fact::Time));
-    assert_eq!((run.job.deadline(), run.job.is_closed()), (None, false));
+    assert_eq!((run.job.deadline(), run.job.has_ended()), (None, false));
     run.job.log.advance(run.reader);
     (0..2).for_each(|_| run.apply(Fact::Time));
-    assert!(run.job.is_closed());
+    assert!(run.job.has_ended());
 }
 
 #[test]
@@ -401,5 +401,5 @@ fn a_stop_before_the_start_closes_without_one() {
     let mut job = Job::new();
     job.log.attach(Lag::Hold);
     assert_eq!(job.stop(Stopper::Caller, limits::GRACE, Instant::now()), None);
-    assert!(job.is_closed());
+    assert!(job.has_ended());
 }

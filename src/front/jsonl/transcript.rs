@@ -128,7 +128,7 @@ impl OpenTranscriptEntry {
                         }
                     }
                 }
-                Item::Entry(Entry::Closed(end)) => {
+                Item::Entry(Entry::Ended(end)) => {
                     if let Some(mut mask) = self.mask.take() {
                         let mut rest = Vec::new();
                         mask.finish(&mut rest);

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use rexec_sh::protocol::wire;
 
-use crate::core::entry::Stream;
-use crate::front::output_filter::{OutputFilter, ReceivedOutput};
+use crate::core::entry::{Received, Stream};
+use crate::front::output_filter::OutputFilter;
 use crate::limits;
 
 #[derive(Debug)]
@@ -84,8 +84,8 @@ impl CallerStreams {
     }
 
     /// The output for the caller so far.
-    pub(super) fn received(&self) -> ReceivedOutput {
-        ReceivedOutput { bytes: self.received, hidden: self.stdout.hidden() + self.stderr.hidden() }
+    pub(super) fn received(&self) -> Received {
+        Received { bytes: self.received, hidden: self.stdout.hidden() + self.stderr.hidden() }
     }
 
     fn each(&mut self, out: &mut Vec<u8>, mut act: impl FnMut(&mut OutputFilter, &mut Vec<u8>)) {

@@ -189,6 +189,7 @@ impl Host {
         if let (Some(job), Some(known)) = (run.job, &run.description) {
             self.tally.count(job, &self.engine, known, self.turn.now);
         }
+        run.job.into_iter().for_each(|job| self.engine.on_gone(job));
         self.answer_reported(run.job, run.waiting);
     }
 
@@ -226,8 +227,8 @@ impl Host {
         self.tell_rested(key);
         let is_drained = self.reports.fifo.as_ref().is_none_or(super::ReportFifo::is_drained);
         let Some(run) = self.reports.runs.get_mut(&key) else { return };
-        let is_closed = run.job.is_some_and(|job| self.engine.job(job).is_none_or(Job::is_closed));
-        let sight = if is_closed { Sight::Lost } else { run.look(is_drained, now) };
+        let has_ended = run.job.is_some_and(|job| self.engine.job(job).is_none_or(Job::has_ended));
+        let sight = if has_ended { Sight::Lost } else { run.look(is_drained, now) };
         let (job, is_doubtful) = (run.job, run.is_doubtful);
         let exit = match sight {
             Sight::Well => return,

@@ -78,7 +78,7 @@ impl Host {
     pub(super) fn cancel_run(&mut self, to: &Requester, params: &CancelParams) -> Result<RpcAnswer, RpcError> {
         let job = JobId(params.run);
         let grace = params.grace_ms.map_or(self.options.grace, Duration::from_millis).min(limits::GRACE_MAX);
-        if let Some(known) = self.engine.job(job).filter(|known| !known.is_closed()) {
+        if let Some(known) = self.engine.job(job).filter(|known| !known.has_ended()) {
             // An ended command does not run, although some of its output is unread.
             let running = known.is_queued() || known.is_running();
             let is_its_own = self.rpc.meet(to.peer).foreground.contains(&job);

@@ -4,7 +4,7 @@
 //! finds later what the ring still has.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::pending_reply::{Awaiting, PendingReply};
 use super::port_looks::PortLooks;
@@ -249,10 +249,10 @@ impl KeptRun {
             Entry::Stopping { by } => self.stopping = Some(*by),
             Entry::Exited { exit } => {
                 let took = now.saturating_duration_since(self.accepted);
-                let end = End { how: How::Exited(*exit), by: self.stopping, took };
+                let end = End { how: How::Exited(*exit), by: self.stopping, queued: Duration::ZERO, took };
                 self.exited = Some(HowEnded::from(&end));
             }
-            Entry::Closed(end) => {
+            Entry::Ended(end) => {
                 self.output.finish();
                 let last = self.end.as_ref().map_or(self.output.ring().last_seq(), |(_, last)| *last);
                 self.end = Some((HowEnded::from(end), last));
@@ -264,7 +264,11 @@ impl KeptRun {
             | Entry::FilterLeft
             | Entry::WantedInput { .. }
             | Entry::Answered { .. }
-            | Entry::Marked(_) => {}
+            | Entry::Marked(_)
+            | Entry::Left(_)
+            | Entry::Unkillable { .. }
+            | Entry::Received(_)
+            | Entry::Over => {}
         }
     }
 

@@ -132,7 +132,7 @@ impl Host {
 
     /// Starts retaining output for a run the client named.
     pub(super) fn kept(&mut self, job: JobId) -> Result<&mut KeptRun, RpcError> {
-        if !self.rpc.kept.contains_key(&job) && self.engine.job(job).is_some_and(|known| !known.is_closed()) {
+        if !self.rpc.kept.contains_key(&job) && self.engine.job(job).is_some_and(|known| !known.has_ended()) {
             let has_terminal = self.runs.get(job).is_some_and(|run| run.tty.is_some());
             self.keep_other(job, has_terminal);
         }
@@ -219,7 +219,7 @@ impl Host {
             params.events.as_ref().map_or_else(ToldEvents::usual, |events: &Vec<RunEvent>| ToldEvents::of(events));
         let jobs: BTreeSet<JobId> = match &params.runs {
             Some(runs) => runs.iter().map(|&run| JobId(run)).collect(),
-            None => self.engine.jobs().filter(|(_, job)| !job.is_closed()).map(|(job, _)| job).collect(),
+            None => self.engine.jobs().filter(|(_, job)| !job.has_ended()).map(|(job, _)| job).collect(),
         };
         if params.runs.is_some() && jobs.len() > limits::RPC_SUBSCRIBED_MAX {
             let sentence = format!("runs: over {} of them", limits::RPC_SUBSCRIBED_MAX);
@@ -257,7 +257,7 @@ impl Host {
         let is_paused = self.runs.get(job).is_some_and(ActiveRun::is_paused);
         match self.engine.job(job) {
             None => "closed",
-            Some(known) if known.is_closed() => "closed",
+            Some(known) if known.has_ended() => "closed",
             Some(known) if known.is_queued() => "queued",
             Some(_) if is_paused => "paused",
             Some(known) if known.waiting().is_some() => "asks",
@@ -278,7 +278,7 @@ impl Host {
     fn list_for(&mut self, params: &ListParams) -> Result<Vec<ListedRun>, RpcError> {
         let session = params.session.as_ref().map(|word| self.session_named(word)).transpose()?.map(ProjectId::name);
         let is_in = |run: &KeptRun| session.is_none() || run.facts.session == session;
-        let live: Vec<JobId> = self.engine.jobs().filter(|(_, job)| !Job::is_closed(job)).map(|(job, _)| job).collect();
+        let live: Vec<JobId> = self.engine.jobs().filter(|(_, job)| !Job::has_ended(job)).map(|(job, _)| job).collect();
         live.into_iter().for_each(|job| _ = self.kept(job));
         let is_shown = |run: &KeptRun| is_in(run) && (params.all || !run.is_closed());
         let shown: Vec<(JobId, &KeptRun)> =

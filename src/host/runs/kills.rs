@@ -46,7 +46,7 @@ impl Runs {
         if peer.is_some() {
             self.answers.insert((turn.now + limits::KILL_ANSWER, job));
         }
-        if engine.job(job).is_some_and(|known| !known.is_closed()) {
+        if engine.job(job).is_some_and(|known| !known.has_ended()) {
             engine.stop(job, by, grace, turn.now);
         } else if is_first {
             screen.say(format_args!("… stopping what #{} left running: you asked", job.0));

@@ -17,7 +17,7 @@ impl Runs {
     /// The runs that are not closed, or have left something running, oldest first.
     pub(in crate::host) fn list(&mut self, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) -> Vec<Listed> {
         self.take_stock(helpers, turn, engine);
-        let is_over = |job: JobId| engine.job(job).is_none_or(Job::is_closed);
+        let is_over = |job: JobId| engine.job(job).is_none_or(Job::has_ended);
         let shown = self.all.iter().filter(|(job, run)| !is_over(**job) || run.has_left());
         shown.map(|(&job, run)| listed(job, run, engine, turn.now)).collect()
     }
@@ -39,7 +39,7 @@ fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed 
         Some(known) if known.is_queued() => RunState::Queued,
         Some(known) if known.is_stopping() => RunState::Stopping,
         Some(known) if known.waiting().is_some() && !run.is_paused() => RunState::Waiting,
-        Some(known) if !known.is_closed() && !run.is_paused() => RunState::Running,
+        Some(known) if !known.has_ended() && !run.is_paused() => RunState::Running,
         _ if run.ending.left_over != LeftOver::Untouched => RunState::Stopping,
         _ if run.is_paused() => RunState::Paused,
         _ => RunState::Left,

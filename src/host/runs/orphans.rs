@@ -166,7 +166,10 @@ impl Runs {
             hunt.kills_until = None;
             if let Some(run) = self.get_mut(job) {
                 let named = hunt.living.iter().take(limits::STRAGGLERS_NAMED_MAX);
-                named.for_each(|process| run.ending.give_up(process.pid, process.program.to_string()));
+                for process in named {
+                    run.ending.give_up(process.pid);
+                    engine.on_unkillable(job, process.pid, process.program.to_string());
+                }
             }
         } else if hunt.kills_until.is_some() {
             orphans::kill(&hunt.living);

@@ -57,7 +57,7 @@ impl Runs {
         if self.get(job).is_none() {
             return false;
         }
-        if engine.job(job).is_some_and(|known| !known.is_closed()) {
+        if engine.job(job).is_some_and(|known| !known.has_ended()) {
             let at_start = self.at_start(job, signal);
             engine.signal(job, signal, at_start == rexec_sh::protocol::wire::AtStart::Ends);
         } else {

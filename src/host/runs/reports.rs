@@ -3,24 +3,20 @@
 use super::Runs;
 use crate::core::end::StartError;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::TerminalWish;
+use crate::core::entry::{LeftProcess, TerminalWish};
 use crate::core::job::{Job, Order};
 use crate::guard::control::{self, GuardReport};
 use crate::host::peers::Peers;
-use crate::host::recorder_link::RecorderLink;
-use crate::host::screen::Screen;
 use crate::host::start_errors;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use crate::io::port::ReadOutcome;
 use crate::journal::record::PublishedCard;
-use crate::journal::record::Straggler;
 use crate::limits;
 use crate::sys::program::Program;
 use crate::sys::socket;
 use crate::sys::tree::Process;
 use crate::sys::usage::Listening;
-use crate::text::escape::escape_line;
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::ProcessGroup;
 
@@ -100,7 +96,8 @@ impl Runs {
             GuardReport::AskerGone => engine.on_asker_gone(job),
             GuardReport::Unkillable { pid, program } => {
                 run.guard.iter_mut().for_each(|link| link.orders.on_given_up());
-                run.ending.give_up(pid, program.to_string());
+                run.ending.give_up(pid);
+                engine.on_unkillable(job, pid, program.to_string());
             }
             GuardReport::ShellStopped { signal } => {
                 self.drain_streams(job, turn, engine);
@@ -168,18 +165,11 @@ impl Runs {
         }
     }
 
-    /// Notes what a command left running when it closes, and not before: a process that was just forked has no name of
+    /// Notes what a command left running when it ends, and not before: a process that was just forked has no name of
     /// its own yet, and may be about to leave the process group.
-    pub(in crate::host) fn note_left(
-        &mut self,
-        job: JobId,
-        now: std::time::Instant,
-        engine: &Engine,
-        screen: &mut Screen,
-        recorder: &mut RecorderLink,
-    ) {
-        let is_over = engine.job(job).is_none_or(Job::is_closed);
-        let Some(run) = self.get_mut(job).filter(|_| is_over) else { return };
+    pub(in crate::host) fn note_left(&mut self, job: JobId, now: std::time::Instant, engine: &mut Engine) {
+        let has_ended = engine.job(job).is_none_or(Job::has_ended);
+        let Some(run) = self.get_mut(job).filter(|_| has_ended) else { return };
         let left_by = match (&mut run.guard, &mut run.hunt) {
             (Some(link), _) => link.left_by.take(),
             (None, Some(hunt)) => hunt.left_by.take(),
@@ -195,38 +185,28 @@ impl Runs {
             let is_looked_at = at < limits::STRAGGLERS_NAMED_MAX;
             let mut ports = if is_looked_at { listening.ports(process.pid) } else { Vec::new() };
             ports.truncate(limits::PORTS_NAMED_MAX);
-            Straggler { pid: process.pid.number(), comm: process.program.to_string(), ports }
+            LeftProcess { pid: process.pid.number(), program: process.program.to_string(), ports }
         });
-        let left: Vec<Straggler> = left.collect();
+        let left: Box<[LeftProcess]> = left.collect();
         if kills_group {
             self.kill_orphaned_group(job, group);
             self.order(job, Order::KillGroup, now);
         }
         if !left.is_empty() {
-            screen.on_left(job, &left);
-            recorder.on_left(job, left);
+            engine.on_left(job, left);
         }
     }
 
-    /// Reports processes that cannot be killed to the human, the journal, and the peers that wait for the command's
-    /// end.
-    pub(in crate::host) fn tell_unkillable(
+    /// Answers the peers that wait for the end of a command with the processes of it that cannot be killed.
+    pub(in crate::host) fn answer_unkillable(
         &mut self,
         job: JobId,
         turn: &mut Turn,
         engine: &mut Engine,
         peers: &mut Peers,
-        screen: &mut Screen,
-        recorder: &mut RecorderLink,
     ) {
         let Some(run) = self.get_mut(job).filter(|run| !run.ending.unkillable.is_empty()) else { return };
         let unkillable = std::mem::take(&mut run.ending.unkillable);
-        for (pid, program) in &unkillable {
-            recorder.note(job, |end| end.unkillable.push(pid.number()));
-            let program = escape_line(program, 32);
-            screen.say(format_args!("… #{}: {program} (process {pid}) cannot be killed", job.0));
-        }
-        let pids = unkillable.into_iter().map(|(pid, _)| pid).collect();
-        self.answer_ending(job, pids, turn, engine, peers);
+        self.answer_ending(job, unkillable, turn, engine, peers);
     }
 }

@@ -46,7 +46,7 @@ impl Runs {
     pub(in crate::host) fn visit_stream(&mut self, job: JobId, stream: Stream, turn: &mut Turn, engine: &mut Engine) {
         let Some(run) = self.get_mut(job).filter(|run| !run.is_unbegun()) else { return };
         let Some(port) = run.stream(stream) else { return };
-        let known = engine.job(job).filter(|known| !known.is_closed());
+        let known = engine.job(job).filter(|known| !known.has_ended());
         if known.is_some_and(|known| !known.wants_output(stream)) {
             return;
         }

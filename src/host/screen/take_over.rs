@@ -61,7 +61,7 @@ impl TakeOver {
             && let Some(item) = engine.next(self.cursor)
         {
             match item {
-                Item::Entry(Entry::Closed(_)) => return,
+                Item::Entry(Entry::Ended(_)) => return,
                 Item::Entry(Entry::Output { bytes, .. }) => {
                     let mut goes_on = |byte: &u8| {
                         self.screen.push(&[*byte]);
@@ -119,7 +119,7 @@ impl Screen {
         let cursor = engine.attach(job, Lag::Skip)?;
         let mut screen = AlternateScreen::default();
         screen.push(ENTER);
-        while engine.next(cursor).is_some_and(|item| !matches!(item, Item::Entry(Entry::Closed(_)))) {
+        while engine.next(cursor).is_some_and(|item| !matches!(item, Item::Entry(Entry::Ended(_)))) {
             engine.advance(cursor);
         }
         self.status.resize(None, now, self.out.buffer());

@@ -15,9 +15,8 @@ use super::floor::Candidate;
 use super::heading::Heading;
 use crate::core::end::Stopper;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, FILTER_LEFT, Prompt, Stream};
+use crate::core::entry::{Entry, FILTER_LEFT, LeftProcess, Prompt, Stream};
 use crate::core::log::Item;
-use crate::journal::record::Straggler;
 use crate::limits;
 use crate::text::bind_failure::holder_line;
 use crate::text::count::{self, grouped};
@@ -25,6 +24,7 @@ use crate::text::escape::escape_line;
 use crate::text::highlight::Highlighter;
 use crate::text::prompt::{prompt_words, quoted};
 use crate::text::safe_text::SafeText;
+use rexec_sh::protocol::process::Pid;
 
 /// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;
@@ -36,7 +36,7 @@ const WAITS: char = '⏎';
 #[derive(Debug)]
 pub(super) struct CommandBlock {
     pub(super) job: JobId,
-    /// `None` once everything was taken.
+    /// `None` once the command's log has its last entry.
     cursor: Option<Cursor>,
     pub(super) heading: Heading,
     pub(super) filter: Filter,
@@ -48,7 +48,7 @@ pub(super) struct CommandBlock {
     /// It waits for the human, and the console has not shown that yet.
     asks: bool,
     is_followed: bool,
-    left: Vec<Straggler>,
+    left: Box<[LeftProcess]>,
     written: Gap,
     /// When the oldest unshown output arrived.
     oldest: Option<Instant>,
@@ -76,7 +76,7 @@ impl CommandBlock {
             ending: None,
             asks: false,
             is_followed: false,
-            left: Vec::new(),
+            left: Box::default(),
             written: Gap::default(),
             oldest: None,
             wrote: now,
@@ -126,14 +126,22 @@ impl CommandBlock {
                 Item::Entry(Entry::Unreported { bytes }) => {
                     self.remark(format_args!("… {} not reported", count::bytes(*bytes)), now);
                 }
-                Item::Entry(
-                    Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. } | Entry::Marked(_),
-                ) => {}
-                Item::Entry(Entry::Closed(end)) => {
-                    self.ending = Some((BlockEnd(end.clone()), now));
+                Item::Entry(Entry::Ended(end)) => self.ending = Some((BlockEnd(end.clone()), now)),
+                Item::Entry(Entry::Left(left)) => self.left.clone_from(left),
+                Item::Entry(Entry::Unkillable { pid, program }) => {
+                    self.remark(unkillable_line(self.job, *pid, program), now);
+                }
+                Item::Entry(Entry::Over) => {
                     self.cursor = None;
                     return engine.detach(cursor);
                 }
+                Item::Entry(
+                    Entry::Exited { .. }
+                    | Entry::Resized { .. }
+                    | Entry::Answered { .. }
+                    | Entry::Marked(_)
+                    | Entry::Received(_),
+                ) => {}
             }
             engine.advance(cursor);
         }
@@ -151,9 +159,9 @@ impl CommandBlock {
         self.oldest.get_or_insert(now);
     }
 
-    /// Stops reading the log.
-    pub(super) fn give_up(&self, engine: &mut Engine) {
-        self.cursor.into_iter().for_each(|cursor| engine.detach(cursor));
+    /// The place in the command's log, until that has its last entry.
+    pub(super) fn cursor(&self) -> Option<Cursor> {
+        self.cursor
     }
 
     /// The output that is only counted for now, while more comes than anybody could read.
@@ -179,11 +187,6 @@ impl CommandBlock {
     pub(super) fn resize(&mut self, columns: u16) {
         self.filter.resize(columns);
         self.filter.cut_lines(!self.is_followed, columns);
-    }
-
-    /// Notes the processes that the command left running.
-    pub(super) fn on_left(&mut self, left: &[Straggler]) {
-        self.left = left.to_vec();
     }
 
     /// The block's claim to the floor.
@@ -355,6 +358,11 @@ fn with_keys<'a>(face: Face, line: &'a str) -> Cow<'a, str> {
     let Some(at) = line.rfind(" · end of file in ").filter(|_| face.has_keys) else { return Cow::Borrowed(line) };
     let lines = ["   i answer · ^C stop it", "   i answer"].map(|keys| [&line[..at], keys, &line[at..]].concat());
     lines.into_iter().find(|line| columns(line) <= face.room()).map_or(Cow::Borrowed(line), Cow::Owned)
+}
+
+/// The row about a process that SIGKILL does not end.
+pub(super) fn unkillable_line(job: JobId, pid: Pid, program: &str) -> String {
+    format!("… #{}: {} (process {pid}) cannot be killed", job.0, escape_line(program, PROGRAM_COLUMNS))
 }
 
 fn why(by: Stopper) -> &'static str {

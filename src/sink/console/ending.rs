@@ -2,7 +2,7 @@
 
 use super::face::{Face, Ink};
 use crate::core::end::{End, How, Stopper};
-use crate::journal::record::Straggler;
+use crate::core::entry::LeftProcess;
 use crate::limits;
 use crate::text::banner::{duration, end_line, end_reason, left_line, signal_name};
 use crate::text::count::grouped;
@@ -58,10 +58,10 @@ impl BlockEnd {
     }
 
     /// Ends a block: the end line, and what the command left running.
-    pub(super) fn show(&self, face: Face, lines: u64, left: &[Straggler], out: &mut Vec<u8>) {
+    pub(super) fn show(&self, face: Face, lines: u64, left: &[LeftProcess], out: &mut Vec<u8>) {
         if face.is_text() {
             let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
-            let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX).map(|left| (left.comm.as_str(), left.pid));
+            let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX).map(|left| (left.program.as_str(), left.pid));
             let left = left_line(count, named);
             self.in_text().into_iter().chain(left).for_each(|line| face.remark(Ink::Plain, line, out));
             return out.push(b'\n');
@@ -95,13 +95,14 @@ impl BlockEnd {
 }
 
 /// ` · left: node 4711 :3000, sleep 4712 and 3 more`; nothing for a command that left no process.
-fn left_words(left: &[Straggler]) -> String {
+fn left_words(left: &[LeftProcess]) -> String {
     if left.is_empty() {
         return String::new();
     }
     let named = left.iter().take(LEFT_NAMED_MAX);
-    let named: Vec<String> =
-        named.map(|left| format!("{} {}{}", escape_line(&left.comm, PROGRAM_COLUMNS), left.pid, ports(left))).collect();
+    let named: Vec<String> = named
+        .map(|left| format!("{} {}{}", escape_line(&left.program, PROGRAM_COLUMNS), left.pid, ports(left)))
+        .collect();
     let more = match left.len().saturating_sub(LEFT_NAMED_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -110,7 +111,7 @@ fn left_words(left: &[Straggler]) -> String {
 }
 
 /// ` :3000`, for a process that listens.
-fn ports(left: &Straggler) -> String {
+fn ports(left: &LeftProcess) -> String {
     left.ports.iter().map(|port| format!(" :{port}")).collect()
 }
 

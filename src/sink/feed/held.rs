@@ -5,17 +5,20 @@
 
 use crate::core::end::End;
 use crate::core::engine::{Cursor, JobId};
+use crate::core::entry::{Entry, LeftProcess};
 use crate::journal::frame::{self, Frame};
-use crate::journal::record::RunEnd;
+use crate::journal::record::{PortHolder, RunEnd, Straggler};
 use crate::limits;
 
 /// A run whose end the file does not have yet.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// The place in the job's log, until the job is closed.
+    /// The place in the job's log, until the record of the end is made.
     pub(super) cursor: Option<Cursor>,
     /// The facts about the run's end that are known so far.
     pub(super) end: RunEnd,
+    /// The end itself is among them.
+    pub(super) has_ended: bool,
     /// The frames of the start; empty if the run was given up. Then no recorder knows the run, and it would lose the
     /// end without counting it.
     pub(super) start: Vec<u8>,
@@ -33,7 +36,7 @@ impl Held {
     pub(super) fn new(cursor: Cursor, start: Vec<u8>) -> Held {
         let end = RunEnd { seq: cursor.job.0, ..RunEnd::default() };
         let (output, ended) = (Vec::new(), Vec::new());
-        Held { cursor: Some(cursor), end, start, output, is_output_whole: true, sent: 0, ended }
+        Held { cursor: Some(cursor), end, has_ended: false, start, output, is_output_whole: true, sent: 0, ended }
     }
 
     /// The frames that are kept, bytes.
@@ -52,10 +55,39 @@ impl Held {
         }
     }
 
-    pub(super) fn finish(&mut self, end: &End) {
-        let end = ended(std::mem::take(&mut self.end), end);
-        self.cursor = None;
-        frame::encode_end(end, &mut self.ended);
+    /// Notes what this entry says about the run's end.
+    pub(super) fn on_fact(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Answered(_) => self.end.answers += 1,
+            Entry::PortHeld(held) => self.end.port_held = Some(PortHolder { port: held.port, seq: held.run }),
+            Entry::Ended(end) => {
+                self.has_ended = true;
+                self.end = ended(std::mem::take(&mut self.end), end);
+            }
+            Entry::Left(left) => {
+                self.end.left_count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+                let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX);
+                self.end.left = named.map(straggler).collect();
+            }
+            Entry::Unkillable { pid, .. } => self.end.unkillable.push(pid.number()),
+            Entry::Received(received) => {
+                (self.end.received, self.end.hidden) = (Some(received.bytes), received.hidden);
+            }
+            Entry::Output { .. }
+            | Entry::Resized { .. }
+            | Entry::Unreported { .. }
+            | Entry::WantedInput { .. }
+            | Entry::Waits(_)
+            | Entry::Marked(_)
+            | Entry::Stopping { .. }
+            | Entry::FilterLeft
+            | Entry::Exited { .. }
+            | Entry::Over => {}
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        frame::encode_end(std::mem::take(&mut self.end), &mut self.ended);
     }
 
     /// Appends the frames about the run, but for its end, for a new recorder. Counts output that is not kept.
@@ -74,8 +106,13 @@ fn ended(facts: RunEnd, end: &End) -> RunEnd {
         exit: end.code(),
         signal: end.signal(),
         duration_ms: end.took_ms(),
+        queued_ms: end.queued_ms(),
         error: end.error().map(str::to_owned),
         by: end.by.map(|by| by.word().to_owned()),
         ..facts
     }
+}
+
+fn straggler(left: &LeftProcess) -> Straggler {
+    Straggler { pid: left.pid, comm: left.program.clone(), ports: left.ports.clone() }
 }

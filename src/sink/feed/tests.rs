@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::core::entry::{Stream, Streams};
+use crate::core::entry::{LeftProcess, Received, Stream, Streams};
 use crate::journal::record::PublishedCard;
-use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::{Exit, Pid};
 
 const TICK: Duration = Duration::from_millis(1);
 
@@ -22,7 +22,7 @@ impl FeedRig {
     fn new() -> Self {
         let (mut engine, mut feed, now, mut out) = (Engine::default(), Feed::default(), Instant::now(), Vec::new());
         let job = engine.submit().expect("there is room");
-        engine.on_started(job, Streams::of(&[Stream::Tty]), now);
+        engine.on_started(job, Duration::ZERO, Streams::of(&[Stream::Tty]), now);
         let cursor = engine.attach(job, feed.lag()).expect("the job is there");
         feed.begin(
             cursor,
@@ -160,7 +160,7 @@ fn records_and_first_output_have_room_of_their_own() {
     rig.write(1);
     assert_eq!(rig.out.len(), before);
     let job = rig.engine.submit().expect("there is room");
-    rig.engine.on_started(job, Streams::of(&[Stream::Tty]), rig.now);
+    rig.engine.on_started(job, Duration::ZERO, Streams::of(&[Stream::Tty]), rig.now);
     let cursor = rig.engine.attach(job, rig.feed.lag()).expect("the job is there");
     let start =
         StartRecord { card: PublishedCard { seq: job.0, ..PublishedCard::default() }, ..StartRecord::default() };
@@ -218,4 +218,32 @@ fn records_that_wait_for_a_recorder_take_little_more_room_than_their_bytes() {
     let mut again = Vec::new();
     rig.feed.replay(&mut rig.engine, &mut again, rig.now);
     assert!(again.len() > 5_000_000 && has_little_room(&again), "{} of {}", again.len(), again.capacity());
+}
+
+/// A caller may read its last output when the job has long ended, and a process may turn out to be unkillable.
+#[test]
+fn the_record_has_all_that_the_log_says_of_the_end_by_then() {
+    let mut rig = FeedRig::new();
+    rig.engine.on_unkillable(rig.job, Pid::new(8), "dd".into());
+    rig.engine.on_exit(rig.job, Exit::Code(3), rig.now);
+    rig.engine.on_hangup(rig.job, Stream::Tty);
+    let left = |pid| LeftProcess { pid, program: format!("p{pid}"), ports: vec![80] };
+    rig.engine.on_left(rig.job, (1..=20).map(left).collect());
+    rig.engine.on_received(rig.job, Received { bytes: 9, hidden: 2 });
+    rig.sent();
+    rig.feed.pump(&mut rig.engine, rig.job, &mut rig.out, rig.now);
+    let (mut decoder, mut ends) = (frame::Decoder::default(), Vec::new());
+    decoder.feed(&rig.out);
+    while let Some(Ok(frame)) = decoder.next_frame() {
+        let frame::Frame::End(end) = frame else { panic!("{frame:?}") };
+        ends.push(end);
+    }
+    let [end] = &ends[..] else { panic!("{ends:?}") };
+    assert_eq!((end.exit, end.received, end.hidden, &end.unkillable[..]), (3, Some(9), 2, &[8][..]));
+    assert_eq!((end.left_count, end.left.len()), (20, limits::STRAGGLERS_NAMED_MAX));
+    assert_eq!((end.left[1].pid, end.left[1].comm.as_str(), &end.left[1].ports[..]), (2, "p2", &[80][..]));
+    rig.engine.on_received(rig.job, Received { bytes: 1, hidden: 0 });
+    rig.sent();
+    rig.feed.pump(&mut rig.engine, rig.job, &mut rig.out, rig.now);
+    assert!(rig.out.is_empty(), "one record");
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use rexec_host::core::engine::JobId;
 use rexec_host::core::entry::Stream;
-use rexec_host::journal::record::Straggler;
 use rexec_host::limits;
 use rexec_host::sink::console::{Colours, Console, ConsoleKind, View};
 
@@ -77,8 +76,8 @@ fn a_new_day_and_what_is_left_running_are_said() {
     assert_eq!(rig.rows()[0], "▌11:42:18 #1 codex d  server");
     let other = rig.start("other");
     rig.write(other, "x\n");
-    rig.console.on_left(other, &[Straggler { pid: 4711, comm: "node".to_owned(), ports: vec![3000] }]);
     rig.end(other, 0);
+    rig.leave(other, 4711);
     assert_eq!(rig.rows().last().map(String::as_str), Some("▌✓ 0.0 s · left: node 4711 :3000"));
     rig.wait(Duration::from_secs(86_400));
     rig.write(server, "still up\n");

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use rexec_host::core::end::{StartError, Stopper};
 use rexec_host::core::engine::{Cursor, Effect, Engine, JobId};
-use rexec_host::core::entry::{Entry, Stream, Streams, TerminalWish};
+use rexec_host::core::entry::{Entry, Received, Stream, Streams, TerminalWish};
 use rexec_host::core::job::Order;
 use rexec_host::core::log::{Item, Lag};
-use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::process::{Exit, Pid, Signal};
 
 use crate::support::dice::{Dice, rounds};
 use crate::support::waiting;
@@ -32,7 +31,8 @@ struct Seen {
     lag: Lag,
     bytes: u64,
     missed: u64,
-    closes: u32,
+    ends: u32,
+    is_over: bool,
 }
 
 struct World<'a> {
@@ -51,7 +51,7 @@ impl World<'_> {
         for _ in 0..self.dice.below(4) {
             let lag = [Lag::Hold, Lag::Skip][self.dice.below(2)];
             let cursor = self.engine.attach(job, lag).expect("it was just made");
-            readers.push(Seen { cursor, lag, bytes: 0, missed: 0, closes: 0 });
+            readers.push(Seen { cursor, lag, bytes: 0, missed: 0, ends: 0, is_over: false });
         }
         let (guard, is_asked_to_start, shell_ended) = (false, false, false);
         let known = Known { guard, is_asked_to_start, shell_ended, open: Vec::new(), written: 0, kills: 0, readers };
@@ -78,7 +78,7 @@ impl World<'_> {
                             known.guard = true;
                             let all = [Stream::Tty, Stream::Out, Stream::Err];
                             known.open = all[..1 + self.dice.below(3)].to_vec();
-                            self.engine.on_started(job, Streams::of(&known.open), self.now);
+                            self.engine.on_started(job, Duration::ZERO, Streams::of(&known.open), self.now);
                         }
                     }
                 }
@@ -101,14 +101,18 @@ impl World<'_> {
     fn read(&mut self, job: JobId, at: usize) -> bool {
         let Some(seen) = self.jobs.get_mut(&job).and_then(|known| known.readers.get_mut(at)) else { return false };
         let Some(item) = self.engine.next(seen.cursor) else { return false };
-        assert_eq!(seen.closes, 0, "something follows Closed");
+        assert!(!seen.is_over, "something follows Over");
         match item {
             Item::Missed { bytes } => {
                 assert_eq!(seen.lag, Lag::Skip, "who holds missed something");
                 seen.missed += bytes;
             }
-            Item::Entry(Entry::Output { bytes, .. }) => seen.bytes += bytes.len() as u64,
-            Item::Entry(Entry::Closed(_)) => seen.closes += 1,
+            Item::Entry(Entry::Output { bytes, .. }) => {
+                assert_eq!(seen.ends, 0, "output follows the end");
+                seen.bytes += bytes.len() as u64;
+            }
+            Item::Entry(Entry::Ended(_)) => seen.ends += 1,
+            Item::Entry(Entry::Over) => seen.is_over = true,
             Item::Entry(_) => {}
         }
         self.engine.advance(seen.cursor);
@@ -130,6 +134,16 @@ impl World<'_> {
         }
     }
 
+    /// The host learns something that may also come behind the end, and forgets a run of which nothing lives.
+    fn learn(&mut self, job: JobId, what: usize) {
+        match what {
+            0 => self.engine.on_unkillable(job, Pid::new(7), "dd".to_owned()),
+            1 => self.engine.on_received(job, Received::default()),
+            _ if !self.jobs[&job].guard => self.engine.on_gone(job),
+            _ => {}
+        }
+    }
+
     fn hang_up(&mut self, job: JobId, at: usize) {
         let known = self.jobs.get_mut(&job).expect("it is known");
         if at < known.open.len() {
@@ -142,7 +156,7 @@ impl World<'_> {
         let known = self.jobs.get_mut(&job).expect("it is known");
         let Some(&stream) = known.open.first() else { return };
         let Some(state) = self.engine.job(job) else { return };
-        if state.wants_output(stream) && !state.is_closed() {
+        if state.wants_output(stream) && !state.has_ended() {
             let length = [1, 100, 5_000, 70_000][self.dice.below(4)];
             known.written += length as u64;
             self.engine.on_output(job, stream, vec![0; length].into(), self.now);
@@ -155,7 +169,7 @@ impl World<'_> {
         }
         let job = *self.jobs.keys().nth(self.dice.below(self.jobs.len())).expect("there is one");
         let (reader, stream) = (self.dice.below(3), self.dice.below(3));
-        match self.dice.below(16) {
+        match self.dice.below(17) {
             0 => self.end_shell(job),
             1 => self.end_guard(job),
             2 => self.hang_up(job, stream),
@@ -183,6 +197,7 @@ impl World<'_> {
                 self.engine.tick(self.now);
             }
             10..13 => self.write(job),
+            13 => self.learn(job, stream),
             _ => _ = self.read(job, reader),
         }
         self.engine.take_changed();
@@ -202,6 +217,7 @@ impl World<'_> {
                 self.end_shell(job);
                 (0..3).for_each(|_| self.hang_up(job, 0));
                 self.end_guard(job);
+                self.engine.on_gone(job);
                 (0..3).for_each(|at| while self.read(job, at) {});
             }
             self.now += Duration::from_secs(10);
@@ -211,7 +227,7 @@ impl World<'_> {
         assert_eq!(self.engine.jobs().count(), 0, "jobs stay");
         for (job, known) in &self.jobs {
             for seen in &known.readers {
-                assert_eq!(seen.closes, 1, "{job:?} {seen:?}");
+                assert!(seen.ends == 1 && seen.is_over, "{job:?} {seen:?}");
                 assert_eq!(seen.bytes + seen.missed, known.written, "{job:?} {seen:?}");
             }
         }
