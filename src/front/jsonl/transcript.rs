@@ -28,7 +28,8 @@ use crate::text::redact::{Redactor, StreamRedactor};
 struct OpenTranscriptEntry {
     cursor: Cursor,
     card: Rc<Card>,
-    /// Without secrets, if the host masks them.
+    /// The directory and the command, without secrets if the host masks them.
+    dir: String,
     exec: Vec<String>,
     output: Gathered,
     /// Masks secrets in it, if the host does that.
@@ -78,13 +79,13 @@ impl Transcript {
     pub fn begin(&mut self, cursor: Cursor, card: Rc<Card>, secrets: Option<&Redactor>) {
         let share = self.outputs.share();
         let output = if self.has_escapes { Gathered::as_written(share) } else { Gathered::new(share) };
-        let exec = exec(&card.command);
-        let exec = match secrets {
-            None => exec,
-            Some(secrets) => secrets.masked_arguments(&exec),
+        let (dir, exec) = (card.place.dir.clone(), exec(&card.command));
+        let (dir, exec) = match secrets {
+            None => (dir, exec),
+            Some(secrets) => (secrets.masked_text(&dir), secrets.masked_arguments(&exec)),
         };
         let mask = secrets.map(StreamRedactor::new);
-        self.open.push(OpenTranscriptEntry { cursor, card, exec, output, mask, end: None });
+        self.open.push(OpenTranscriptEntry { cursor, card, dir, exec, output, mask, end: None });
     }
 
     /// Takes the commands' output, and writes the lines of ended ones until `out` holds `most` bytes. Returns `false`
@@ -149,7 +150,7 @@ impl OpenTranscriptEntry {
         let text = self.output.text();
         let entry = TranscriptEntry {
             whoami: &self.card.caller.whoami,
-            dir: &self.card.place.dir,
+            dir: &self.dir,
             exec: &self.exec,
             timeout: self.card.command.timeout.map_or(0, |timeout| timeout.as_secs().max(1)),
             exit: end.exit,

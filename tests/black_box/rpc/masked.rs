@@ -57,6 +57,25 @@ fn no_answer_shows_the_secrets_of_a_shims_command() {
 }
 
 #[test]
+fn the_directory_in_a_transcript_is_masked_like_the_command() {
+    let host = Host::with(MASKING);
+    let dir = host.home.join("correct-horse-battery");
+    fs::create_dir(&dir).expect("a directory");
+    let mut transcript = UnixStream::connect(host.socket()).expect("a host");
+    writeln!(transcript, r#"{{"action":"attach","ansi":true}}"#).expect("it listens");
+    let mut stream = UnixStream::connect(host.socket()).expect("a host");
+    let words = ["sh", "-c", "echo correct-horse-battery"];
+    let request = json!({"whoami": "Me", "dir": dir, "exec": words, "envs": {"API_TOKEN": "correct-horse-battery"}});
+    writeln!(stream, "{request}").expect("it listens");
+    let mut line = String::new();
+    BufReader::new(transcript).read_line(&mut line).expect("an entry");
+    assert_eq!(line.matches("«redacted:API_TOKEN»").count(), 3, "directory, command and output: {line}");
+    assert!(!line.contains("horse"), "{line}");
+    drop(stream);
+    host.finish();
+}
+
+#[test]
 fn answers_in_json_are_masked() {
     let host = Host::with(MASKING);
     let mut stream = UnixStream::connect(host.socket()).expect("a host");
