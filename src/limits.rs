@@ -396,6 +396,8 @@ pub const RECORDER_ASIDES_MAX: usize = 1000;
 pub const RECORDER_BEHIND: Duration = Duration::from_secs(3);
 /// It has caught up when nothing older than this is waiting.
 pub const RECORDER_CAUGHT_UP: Duration = Duration::from_millis(500);
+/// Records that are given up are told of once in this time.
+pub const RECORDER_GIVEN_UP_PAUSE: Duration = Duration::from_secs(1);
 /// A recorder that gets no further for this long is killed and replaced.
 pub const RECORDER_STUCK: Duration = Duration::from_secs(15);
 /// A host that wakes this much later than it wanted was stopped itself, and its recorder probably too. That time does

@@ -3,7 +3,7 @@
 //! [`RecorderLink::begin`] gives the journal a reader of the command's log, which takes all facts from there.
 //!
 //! Invariants: the loop never waits for a recorder; the human reads one line when a recorder dies and one when the
-//! journal goes on, however often it is tried in between.
+//! journal goes on, however often it is tried in between, and of records that are given up one line a second.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -35,6 +35,33 @@ pub(super) struct RecorderLink {
     has_room: bool,
     /// The recorder's answers about runs that a person begins to follow: the mark's number, and the output so far.
     pub(super) reached: Vec<(u64, Option<OutputSoFar>)>,
+    lack: Lack,
+}
+
+/// The records that were given up and of which the human has not read, and when the last ones were told of.
+#[derive(Debug, Default)]
+struct Lack {
+    untold: u64,
+    told_at: Option<Instant>,
+}
+
+impl Lack {
+    /// When the rest is told of.
+    fn deadline(&self) -> Option<Instant> {
+        let at = self.told_at.map(|at| at + limits::RECORDER_GIVEN_UP_PAUSE);
+        at.filter(|_| self.untold > 0)
+    }
+
+    /// Adds records. Returns the number to tell of now.
+    fn add(&mut self, count: u64, is_last: bool, now: Instant) -> Option<u64> {
+        self.untold += count;
+        let is_due = is_last || self.deadline().is_none_or(|at| at <= now);
+        if self.untold == 0 || !is_due {
+            return None;
+        }
+        self.told_at = Some(now);
+        Some(std::mem::take(&mut self.untold))
+    }
 }
 
 impl RecorderLink {
@@ -44,7 +71,7 @@ impl RecorderLink {
     /// The directory cannot be made or is not private, or no process can be started.
     pub(super) fn start(poller: &mut Poller, home: &Path, bounds: Bounds) -> Result<(Self, Vec<String>), Notice> {
         let (process, said) = RecorderProcess::start(poller, home, bounds)?;
-        Ok((Self { process, feed: Feed::default(), has_room: false, reached: Vec::new() }, said))
+        Ok((Self { process, feed: Feed::default(), has_room: false, reached: Vec::new(), lack: Lack::default() }, said))
     }
 
     /// The journal's file. `None` as long as the recorder has named none.
@@ -69,7 +96,10 @@ impl RecorderLink {
 
     /// When [`RecorderLink::tick`] or [`RecorderLink::flush`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        [self.feed.deadline(), self.feed.send_at(), self.process.retry_at].into_iter().flatten().min()
+        [self.feed.deadline(), self.feed.send_at(), self.process.retry_at, self.lack.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// A command begins, with this environment (`NAME=value`).
@@ -165,17 +195,17 @@ impl RecorderLink {
         if has_room {
             self.feed.pump_all(engine, self.process.out.buffer(), now);
         }
-        self.tell_given_up(screen, now);
+        self.tell_given_up(false, screen, now);
         if !self.process.out.is_empty() && self.feed.is_due(self.process.out.pending(), now) {
             self.process.flush();
         }
         has_room
     }
 
-    /// Reports the number of records that were given up, on the console and in the file.
-    pub(super) fn tell_given_up(&mut self, screen: &mut Screen, now: Instant) {
+    /// Reports the number of records that were given up, in the file, and on the console once in a while; `is_last`: now.
+    pub(super) fn tell_given_up(&mut self, is_last: bool, screen: &mut Screen, now: Instant) {
         let count = self.feed.take_given_up(self.process.out.buffer(), now);
-        if count > 0 {
+        if let Some(count) = self.lack.add(count, is_last, now) {
             let records = counted(count, "record", "records");
             screen.say(format_args!("… the journal lacks {records}: its recorder took nothing for too long"));
         }
@@ -186,5 +216,23 @@ impl RecorderLink {
         // A recorder that was behind left entries in the commands' logs, ends among them.
         self.feed.finish(engine, self.process.out.buffer(), Instant::now());
         self.process.finish(poller, engine, &mut self.feed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn given_up_records_are_told_of_at_once_and_then_together() {
+        let (mut lack, now) = (Lack::default(), Instant::now());
+        assert_eq!((lack.add(0, true, now), lack.deadline()), (None, None));
+        assert_eq!((lack.add(1, false, now), lack.deadline()), (Some(1), None));
+        let later = now + limits::RECORDER_GIVEN_UP_PAUSE;
+        for _ in 0..5 {
+            assert_eq!((lack.add(2, false, now), lack.deadline()), (None, Some(later)));
+        }
+        assert_eq!((lack.add(0, false, later), lack.deadline()), (Some(10), None));
+        assert_eq!((lack.add(3, false, later), lack.add(4, true, later)), (None, Some(7)), "the host ends");
     }
 }
