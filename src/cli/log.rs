@@ -15,8 +15,9 @@ use super::sheet::{Sheet, Tint, padded};
 use super::told::tell;
 use super::verb::{Call, Given, Group, Opt, Verb, Words, json};
 use super::when;
+use crate::core::end::Failure;
 use crate::history::{self, Facts, Query, RunOutcome, SessionHistory};
-use crate::text::banner::{duration, end_reason, signal_name};
+use crate::text::banner::{duration, signal_name};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::name::name_of;
@@ -288,7 +289,7 @@ pub(super) fn outcome(run: &Facts, is_alive: bool) -> (String, Tint) {
         RunOutcome::Open => ("no end".to_owned(), Tint::Yellow),
         RunOutcome::Lost => ("lost".to_owned(), Tint::Yellow),
         RunOutcome::Ended => match (&run.error, run.signal.and_then(signal_name)) {
-            (Some(error), _) => (in_words(&end_reason(error, run.by.as_deref())).to_owned(), Tint::Red),
+            (Some(error), _) => (in_words(error, run.by.as_deref()), Tint::Red),
             (None, Some(signal)) => (signal.to_owned(), Tint::Red),
             (None, None) if run.exit == 0 => ("ok".to_owned(), Tint::Dim),
             (None, None) => (format!("exit {}", run.exit), Tint::Red),
@@ -297,12 +298,13 @@ pub(super) fn outcome(run: &Facts, is_alive: bool) -> (String, Tint) {
 }
 
 /// The reason for a run's failure, as a person says it.
-fn in_words(error: &str) -> &str {
-    match error {
-        "not_found" => "not found",
-        "spawn_failed" => "not run",
+fn in_words(error: &str, by: Option<&str>) -> String {
+    match (Failure::of_word(error), by) {
+        (Some(Failure::NotFound), _) => "not found".to_owned(),
+        (Some(Failure::NotStarted), _) => "not run".to_owned(),
         // The column has room for who did it, not for more.
-        other => other.strip_prefix("aborted ").unwrap_or(other),
+        (Some(Failure::Stopped), Some(by)) => format!("by {by}"),
+        (Some(Failure::TimedOut | Failure::Stopped | Failure::Lost) | None, _) => error.to_owned(),
     }
 }
 

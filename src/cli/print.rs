@@ -17,10 +17,11 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::cannot_write;
 use super::verb::{Call, Group, Opt, Values, Verb, Words};
+use crate::core::end::Failure;
 use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, PublishedCard, RecordedOutput, StartRecord};
 use crate::recorder::{first_line, is_alive};
-use crate::text::banner::{Banner, end_line, end_reason, left_line};
+use crate::text::banner::{Banner, end_line, left_line};
 use crate::text::count::{self, counted};
 use crate::text::escape::{escape_line, escape_text};
 use crate::text::name::name_of;
@@ -327,7 +328,7 @@ pub(super) fn render_run(home: &Path, record: &EndRecord, answers: u64, out: &mu
     if answers > 0 {
         writeln!(out, "… a person answered {}", counted(answers, "prompt", "prompts"))?;
     }
-    let why = end.error.as_deref().map(|error| end_reason(error, end.by.as_deref()));
+    let why = end.error.as_deref().map(|error| Failure::told(error, end.by.as_deref()));
     if let Some(line) = end_line(end.exit, end.signal, end.duration_ms, why.as_deref()) {
         writeln!(out, "{line}")?;
     }

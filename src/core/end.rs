@@ -2,6 +2,7 @@
 //!
 //! Every reader of a log tells the same end: the caller, the console, the journal, the tally, clients in JSON.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE, TIMED_OUT};
@@ -49,11 +50,57 @@ impl Stopper {
         Self::ALL.into_iter().find(|stopper| stopper.word() == word)
     }
 
-    /// The published word for the failure of a run that it ended.
-    fn error(self) -> &'static str {
+    /// The failure of a run that it ended.
+    fn failure(self) -> Failure {
         match self {
-            Self::TimeLimit => "timeout",
-            Self::Caller | Self::Console | Self::Kill | Self::Client | Self::Project | Self::Host => "aborted",
+            Self::TimeLimit => Failure::TimedOut,
+            Self::Caller | Self::Console | Self::Kill | Self::Client | Self::Project | Self::Host => Failure::Stopped,
+        }
+    }
+}
+
+/// A failure outside the command itself: why it did not end, or not by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// Its time limit ended it.
+    TimedOut,
+    /// Anybody else ended it, or it was asked to stop before it ran.
+    Stopped,
+    /// Its program was not found.
+    NotFound,
+    /// It could not be started for another reason.
+    NotStarted,
+    /// How it ended is not known.
+    Lost,
+}
+
+impl Failure {
+    pub const ALL: [Self; 5] = [Self::TimedOut, Self::Stopped, Self::NotFound, Self::NotStarted, Self::Lost];
+
+    /// Its name in the journal and in JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::TimedOut => "timeout",
+            Self::Stopped => "aborted",
+            Self::NotFound => "not_found",
+            Self::NotStarted => "spawn_failed",
+            Self::Lost => "lost",
+        }
+    }
+
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|failure| failure.word() == word)
+    }
+
+    /// `aborted by kill`: the word for a failure, which may be one that this version does not know, and who ended the run,
+    /// unless the word says it.
+    #[must_use]
+    pub fn told<'a>(error: &'a str, by: Option<&str>) -> Cow<'a, str> {
+        match by {
+            Some(by) if error == Self::Stopped.word() => Cow::Owned(format!("{error} by {by}")),
+            _ => Cow::Borrowed(error),
         }
     }
 }
@@ -120,15 +167,14 @@ impl End {
         }
     }
 
-    /// The published word for a failure outside the command itself.
     #[must_use]
-    pub fn error(&self) -> Option<&'static str> {
+    pub fn failure(&self) -> Option<Failure> {
         match &self.how {
-            How::Exited(_) => self.by.map(Stopper::error),
-            How::NotStarted(why) if why.code == NOT_FOUND => Some("not_found"),
-            How::NotStarted(_) => Some("spawn_failed"),
-            How::NeverRun => Some("aborted"),
-            How::Unseen | How::Lost => Some("lost"),
+            How::Exited(_) => self.by.map(Stopper::failure),
+            How::NotStarted(why) if why.code == NOT_FOUND => Some(Failure::NotFound),
+            How::NotStarted(_) => Some(Failure::NotStarted),
+            How::NeverRun => Some(Failure::Stopped),
+            How::Unseen | How::Lost => Some(Failure::Lost),
         }
     }
 
@@ -162,7 +208,7 @@ mod tests {
     /// Code, signal and word of an end for each of [`STOPPERS`].
     fn row(how: &How) -> Vec<(u8, Option<u8>, Option<&'static str>)> {
         let end = |by| End { how: how.clone(), by, queued: Duration::ZERO, took: Duration::ZERO };
-        STOPPERS.map(end).map(|end| (end.code(), end.signal(), end.error())).to_vec()
+        STOPPERS.map(end).map(|end| (end.code(), end.signal(), end.failure().map(Failure::word))).to_vec()
     }
 
     #[test]
@@ -212,5 +258,16 @@ mod tests {
         );
         assert_eq!(words.map(|word| word.and_then(Stopper::of_word)), STOPPERS);
         assert_eq!(Stopper::of_word("aborted"), None);
+    }
+
+    #[test]
+    fn a_failure_is_known_by_its_word_and_tells_who_stopped_the_run() {
+        assert_eq!(Failure::ALL.map(|failure| Failure::of_word(failure.word())), Failure::ALL.map(Some));
+        assert_eq!(Failure::of_word("kill"), None);
+        assert_eq!(Failure::told("aborted", Some("kill")), "aborted by kill");
+        for (error, by) in [("aborted", None), ("timeout", Some("timeout")), ("lost", Some("host")), ("new", Some("x"))]
+        {
+            assert_eq!(Failure::told(error, by), error);
+        }
     }
 }

@@ -4,7 +4,7 @@ use rexec_sh::protocol::exit_code::NOT_FOUND;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
-use crate::core::end::{End, How, Stopper};
+use crate::core::end::{End, Failure, How, Stopper};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct HowEnded {
@@ -34,6 +34,13 @@ impl From<&End> for HowEnded {
             _ => (end.code(), None),
         };
         let by = end.by.map(Stopper::word);
-        Self { exit, signal: end.signal(), error: end.error(), by, message, duration_ms: end.took_ms() }
+        Self {
+            exit,
+            signal: end.signal(),
+            error: end.failure().map(Failure::word),
+            by,
+            message,
+            duration_ms: end.took_ms(),
+        }
     }
 }

@@ -4,7 +4,6 @@
 //! caller's name contains; none of these can imitate the end of its own field; a banner and an end line are one line each,
 //! without a line feed.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -74,14 +73,6 @@ pub fn end_line(exit: u8, signal: Option<u8>, duration_ms: u64, why: Option<&str
         line.push_str(&escape_line(why, NAME_COLUMNS));
     }
     Some(line)
-}
-
-/// `aborted by kill`: the word for a failure, and who ended the run, unless the word says it.
-pub fn end_reason<'a>(error: &'a str, by: Option<&str>) -> Cow<'a, str> {
-    match by {
-        Some(by) if error == "aborted" => Cow::Owned(format!("{error} by {by}")),
-        _ => Cow::Borrowed(error),
-    }
 }
 
 /// `left running: node (4711), sleep (4712) and 3 more`; `None` for a run that left no process behind.
@@ -202,10 +193,6 @@ mod tests {
         assert_eq!(end_line(0, None, 10_100, None).unwrap(), "exit 0 · 10.1 s");
         assert_eq!(end_line(101, None, 14_249, None).unwrap(), "exit 101 · 14.2 s");
         assert_eq!(end_line(137, Some(9), 200, Some("aborted")).unwrap(), "exit 137 · SIGKILL · 0.2 s · aborted");
-        assert_eq!(end_reason("aborted", Some("kill")), "aborted by kill");
-        for (error, by) in [("aborted", None), ("timeout", Some("timeout")), ("lost", Some("host"))] {
-            assert_eq!(end_reason(error, by), error);
-        }
         assert_eq!(end_line(162, Some(34), 75_000, None).unwrap(), "exit 162 · signal 34 · 1 min 15 s");
         assert_eq!(end_line(1, None, 7_260_000, None).unwrap(), "exit 1 · 2 h 01 min");
     }

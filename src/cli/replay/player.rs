@@ -17,7 +17,7 @@ use super::script::{Scene, Show};
 use crate::cli::output::drawn;
 use crate::cli::when::Clock;
 use crate::core::card::{Caller, Card, CommandLine, Place, Role};
-use crate::core::end::{StartError, Stopper};
+use crate::core::end::{Failure, StartError, Stopper};
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{LeftProcess, Stream, Streams};
 use crate::core::log::Lag;
@@ -277,18 +277,18 @@ impl Player {
     }
 
     fn end_job(&mut self, job: JobId, end: &RunEnd, now: Instant) {
-        match end.error.as_deref() {
-            Some("not_found" | "spawn_failed") => {
+        match end.error.as_deref().and_then(Failure::of_word) {
+            Some(Failure::NotFound | Failure::NotStarted) => {
                 let problem = "it could not be started".to_owned();
                 return self.engine.on_start_failed(job, StartError { code: end.exit, problem, hint: String::new() });
             }
-            Some("lost") => return self.engine.on_guard_gone(job, now),
-            Some("timeout") => self.engine.stop(job, Stopper::TimeLimit, limits::GRACE, now),
-            Some("aborted") => {
+            Some(Failure::Lost) => return self.engine.on_guard_gone(job, now),
+            Some(Failure::TimedOut) => self.engine.stop(job, Stopper::TimeLimit, limits::GRACE, now),
+            Some(Failure::Stopped) => {
                 let by = end.by.as_deref().and_then(Stopper::of_word);
                 self.engine.stop(job, by.unwrap_or(Stopper::Console), limits::GRACE, now);
             }
-            _ => {}
+            None => {}
         }
         let exit = end.signal.map_or(Exit::Code(end.exit), |signal| Exit::Signal(Signal::new(signal)));
         self.engine.on_exit(job, exit, now);

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::call::RunEnding;
+use crate::core::end::Failure;
 use crate::front::rpc::error::{InputFault, NAME_TAKEN, NO_SUCH_RUN, RUN_IS_OVER, RpcError};
 use crate::text::escape::escape_line;
 
@@ -22,9 +23,9 @@ pub(super) fn ending(ending: &RunEnding) -> String {
         let shown = |part: &str| escape_line(part, COLUMNS * 4);
         text = problem(&shown(problem_in(message)), &shown(hint_in(message)));
     }
-    let why = match (&ending.signal, ending.error.as_deref()) {
-        (_, Some("timeout")) => ": its timeout was over".to_owned(),
-        (_, Some("aborted")) => ": it was stopped".to_owned(),
+    let why = match (&ending.signal, ending.error.as_deref().and_then(Failure::of_word)) {
+        (_, Some(Failure::TimedOut)) => ": its timeout was over".to_owned(),
+        (_, Some(Failure::Stopped)) => ": it was stopped".to_owned(),
         (Some(signal), _) => format!(": killed by signal {}", escape_line(signal, COLUMNS)),
         (None, _) => String::new(),
     };

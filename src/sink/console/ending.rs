@@ -1,10 +1,10 @@
 //! The end of a block: how its command ended, in one row.
 
 use super::face::{Face, Ink};
-use crate::core::end::{End, How, Stopper};
+use crate::core::end::{End, Failure, How, Stopper};
 use crate::core::entry::LeftProcess;
 use crate::limits;
-use crate::text::banner::{duration, end_line, end_reason, left_line, signal_name};
+use crate::text::banner::{duration, end_line, left_line, signal_name};
 use crate::text::count::grouped;
 use crate::text::escape::escape_line;
 use rexec_sh::protocol::process::Exit;
@@ -75,7 +75,7 @@ impl BlockEnd {
         let End { how, by, .. } = &self.0;
         match how {
             How::Exited(_) => {
-                let why = self.0.error().map(|error| end_reason(error, by.map(Stopper::word)));
+                let why = self.0.failure().map(|failure| Failure::told(failure.word(), by.map(Stopper::word)));
                 end_line(self.0.code(), self.0.signal(), self.0.took_ms(), why.as_deref())
             }
             How::NotStarted(why) => Some(format!("not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS))),

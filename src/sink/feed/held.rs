@@ -107,7 +107,7 @@ fn ended(facts: RunEnd, end: &End) -> RunEnd {
         signal: end.signal(),
         duration_ms: end.took_ms(),
         queued_ms: end.queued_ms(),
-        error: end.error().map(str::to_owned),
+        error: end.failure().map(|failure| failure.word().to_owned()),
         by: end.by.map(|by| by.word().to_owned()),
         ..facts
     }
