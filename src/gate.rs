@@ -12,6 +12,7 @@
 mod answer;
 mod config;
 mod document;
+mod habits;
 pub mod packs;
 mod places;
 mod rule;
@@ -25,6 +26,7 @@ use std::time::Duration;
 pub use answer::{Answer, Glob};
 pub use config::{GATE_KEYS, Loaded, load};
 pub use document::{Document, Pair, RulesError, Table, TextPlace, Value};
+pub use habits::{Habit, ToolUse};
 pub use places::Facts;
 pub use rule::{Action, Away, Rule, RuleSource};
 pub use words::ValueOptions;
@@ -140,6 +142,14 @@ impl Gate {
         self.with_wrapped(script::leaves(text, environment).leaves, environment)
     }
 
+    /// The gate with further rules: behind its own ones, in front of those of its packs.
+    #[must_use]
+    pub fn extended(mut self, rules: Vec<Rule>) -> Self {
+        let end = self.rules.iter().position(Rule::is_pack).unwrap_or(self.rules.len());
+        self.rules.splice(end..end, rules);
+        self
+    }
+
     /// Returns true if both gates find the same leaves.
     #[must_use]
     pub fn reads_like(&self, other: &Self) -> bool {
@@ -210,26 +220,33 @@ impl Gate {
         (at..at + count).filter(|at| *at < leaf.arguments.len()).collect()
     }
 
-    /// The verdict on a leaf: the strictest rule that matches, up to the first that allows.
+    /// The verdict on a leaf: the strictest rule that matches, up to the first that allows, and of those behind it the ones
+    /// on written files.
     #[must_use]
     pub fn judge(&self, leaf: &Leaf, facts: &Facts<'_>) -> Verdict<'_> {
         let mut verdict = Verdict { action: Action::Allow, cause: Cause::NoRule };
+        let mut allowed: Option<&Rule> = None;
         for rule in &self.rules {
+            if allowed.is_some_and(|allowed| !rule.outlasts(allowed)) {
+                continue;
+            }
             let (action, cause) = match (rule.answer(leaf, facts, &self.programs), rule.action) {
                 (Answer::No, _) | (Answer::Perhaps, Action::Allow) => continue,
                 (Answer::Perhaps, _) if rule.is_silent_if_perhaps() => continue,
                 (Answer::Yes, Action::Allow) => {
-                    let is_first = verdict.action == Action::Allow;
-                    return if is_first {
-                        Verdict { action: Action::Allow, cause: Cause::Rule(rule) }
-                    } else {
-                        verdict
-                    };
+                    allowed = Some(rule);
+                    if verdict.action == Action::Allow {
+                        verdict.cause = Cause::Rule(rule);
+                    }
+                    continue;
                 }
                 (Answer::Yes, action) => (action, Cause::Rule(rule)),
                 (Answer::Perhaps, _) => (rule.action_if_perhaps(self.perhaps), Cause::PerhapsRule(rule)),
             };
             verdict.tighten(action, cause);
+        }
+        if allowed.is_some() {
+            return verdict;
         }
         match leaf.state {
             LeafState::Opaque(_) => verdict.tighten(self.opaque, Cause::Opaque),

@@ -1,6 +1,7 @@
 //! `rexec gate`: tries rules on commands, also on those of the past, and prints the packs. Nothing is run, and the host
 //! asks no rule yet.
 
+mod learn;
 mod past;
 
 use std::env;
@@ -35,10 +36,11 @@ pub(super) const VERB: Verb = Verb {
 The rules are for trying out. rexec-host does not ask them yet: whatever they
 say, no command is held.
 
-  rexec gate test COMMAND  says what the rules say of a text for the shell
-  rexec gate explain N     says the same of a past command, as it was called
-  rexec gate replay        says it of all past commands that they would stop
-  rexec gate pack NAME     prints a pack: git, files, database, publish, cloud
+  rexec gate test TEXT  says what the rules say of a text for the shell
+  rexec gate explain N  says the same of a past command, as it was called
+  rexec gate replay     says it of all past commands that they would stop
+  rexec gate learn      prints rules that past commands suggest, as a file
+  rexec gate pack NAME  prints a pack: git, files, database, publish, cloud
 
 The rules stand in ~/.config/rexec/config.toml ($XDG_CONFIG_HOME), in a subset
 of TOML: tables, texts, numbers, true and false, arrays of texts, comments.
@@ -64,8 +66,9 @@ of TOML: tables, texts, numbers, true and false, arrays of texts, comments.
 Each program of the text is judged by itself, also behind sudo, in $(...) and
 in the code of bash -c, as in rexec explain. The strictest rule that matches
 counts, up to the first that allows; so write exceptions above what they
-except. The command gets the strictest verdict of its programs. Without a
-rule, all is allowed.
+except. A rule with writes alone also counts behind one that allows, unless
+that one has writes, too. The command gets the strictest verdict of its
+programs. Without a rule, all is allowed.
 
 Further conditions of a rule:
 
@@ -93,11 +96,22 @@ your own ones differ; without --rules, those on which your own rules and none
 differ. Commands that ran in an agent's sandbox are left out: no rule reaches
 those. Of variables it knows what the journal keeps, as in rexec rerun.
 
+learn counts which subcommands of git, docker, npm, gh and their like your
+agents use. It allows what at least three commands did, and asks about the
+rest of the tool; where that would have asked about more than 1 of 300
+commands, the rule stands in a comment. It asks about what you stopped twice
+and every second time. Above each rule stand its commands, and the last lines
+say what all of it would have done. None allows what a pack may ask about, nor
+a shell, code, or what runs or fetches other programs. Put the rules behind
+your own:
+
+  rexec gate learn >>~/.config/rexec/config.toml
+
 Not seen: scripts, make and npm run, git's hooks and stored aliases, copied
 programs, code of other languages, and what an agent does without a shell.
 ",
     codes: &[
-        (1, "the rules cannot be read, no such command; replay: none differs"),
+        (1, "the rules cannot be read, no such command; replay: none differs; learn: no rule"),
         (ASKS, "test, explain: a rule asks"),
         (DENIES, "test, explain: a rule denies"),
     ],
@@ -112,18 +126,18 @@ programs, code of other languages, and what an agent does without a shell.
             Opt::value(
                 "--agent NAME",
                 |q, v| q.agent = v.agent(),
-                "test: as a command of this agent; replay: of it alone",
+                "test: as a command of this agent; replay, learn: of it alone",
             ),
             Opt::value("--cwd DIR", |q, v| q.directory = Some(v.raw().into()), "test: as a command in this directory"),
             Opt::value("--rules FILE", |q, v| q.file = Some(v.raw().into()), "with the rules of this file"),
             Opt::value(
                 "--since TIME",
                 |q, v| q.since = v.moment(),
-                "replay: commands that began then or later (default: 14d)",
+                "replay, learn: commands that began then or later (default: 14d)",
             ),
             json(|q| q.is_json = true),
         ],
-        words: Words::runs("test COMMAND | explain N | replay | pack NAME", Values::Words(&ACTIONS), |q, w| {
+        words: Words::runs("test TEXT | explain N | replay | learn | pack NAME", Values::Words(&ACTIONS), |q, w| {
             q.words.push(w.raw());
         }),
         run: |call| {
@@ -133,19 +147,20 @@ programs, code of other languages, and what an agent does without a shell.
                 [action, ref rest @ ..] if action == "explain" => {
                     past::explain(&call, one("the number of a command, as in rexec gate explain 44", rest)?)
                 }
-                [action, ref rest @ ..] if action == "replay" => match rest {
-                    [] => past::replay(&call),
-                    [more, ..] => Err(VERB.too_much(&more.to_string_lossy())),
-                },
+                [action, more, ..] if action == "replay" || action == "learn" => {
+                    Err(VERB.too_much(&more.to_string_lossy()))
+                }
+                [action] if action == "replay" => past::replay(&call),
+                [action] if action == "learn" => learn::learn(&call),
                 [action, ref rest @ ..] if action == "pack" => pack(one("the name of a pack", rest)?),
                 [action, ..] => Err(VERB.none_of("ACTION", &action.to_string_lossy(), &ACTIONS)),
-                [] => Err(VERB.missing("test, explain, replay or pack")),
+                [] => Err(VERB.missing("test, explain, replay, learn or pack")),
             }
         },
     },
 };
 
-const ACTIONS: [&str; 4] = ["test", "explain", "replay", "pack"];
+const ACTIONS: [&str; 5] = ["test", "explain", "replay", "learn", "pack"];
 
 #[derive(Default)]
 struct GateCall {
@@ -269,11 +284,14 @@ impl<'g> Judged<'g> {
 
 /// The rules of a file, or those of the person where they have some.
 fn rules(file: Option<&Path>) -> Result<Gate, Notice> {
-    let file = match file {
-        Some(path) => Some(ConfigFile::named(path)?),
-        None => ConfigFile::own()?,
-    };
-    Ok(file.map_or_else(Gate::default, |file| file.loaded.gate))
+    Ok(config_file(file)?.map_or_else(Gate::default, |file| file.loaded.gate))
+}
+
+fn config_file(named: Option<&Path>) -> Result<Option<ConfigFile>, Notice> {
+    match named {
+        Some(path) => ConfigFile::named(path).map(Some),
+        None => ConfigFile::own(),
+    }
 }
 
 fn form(action: Action, why: &str, leaves: &[Leaf], verdicts: &[Verdict<'_>]) -> GateForm {

@@ -102,7 +102,7 @@ impl Rule {
         if self.action == Action::Allow { Reading::All } else { Reading::Any }
     }
 
-    fn is_pack(&self) -> bool {
+    pub(super) fn is_pack(&self) -> bool {
         matches!(self.source, RuleSource::Pack(_))
     }
 
@@ -120,8 +120,15 @@ impl Rule {
     }
 
     /// Returns true if every leaf that another rule matches is matched by this one, which allows it.
-    pub(super) fn hides(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn hides(&self, other: &Self) -> bool {
         self.action == Action::Allow && self.is_plain() && other.run.starts_with(&self.run)
+    }
+
+    /// Returns true if an earlier rule that allows a program does not lift this one: it is about written files alone, and
+    /// that one does not speak of them.
+    pub(super) fn outlasts(&self, allowed: &Self) -> bool {
+        self.run.is_empty() && !self.writes.is_empty() && allowed.writes.is_empty()
     }
 
     /// Whether it matches a leaf.

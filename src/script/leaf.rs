@@ -3,6 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
+use super::programs;
 use super::tree::{Problem, RedirectKind};
 
 /// A program that a text runs, or a layer such as `sudo` in front of one.
@@ -74,6 +75,17 @@ pub enum Via {
     Alias(Vec<u8>),
     /// A variable that changes the program of a name, or its behaviour: `PATH`.
     Variable(Vec<u8>),
+}
+
+impl Leaf {
+    /// Returns true if it runs another program that its own words name, such as `docker exec` and `sudo`.
+    #[must_use]
+    pub fn is_layer(&self) -> bool {
+        let Some(name) = programs::known_name(&self.program) else { return false };
+        let arguments = self.arguments.iter().map(|word| word.text().map(<[u8]>::to_vec));
+        let words: Vec<_> = std::iter::once(Some(self.program.clone())).chain(arguments).collect();
+        programs::is_shell(name) || programs::inner(name, &words).is_some()
+    }
 }
 
 impl fmt::Display for Via {

@@ -1,6 +1,8 @@
 //! The packs: what they ask about, and that they ask rarely.
 
-use rexec_host::gate::{Action, Gate, packs};
+use std::collections::{BTreeMap, BTreeSet};
+
+use rexec_host::gate::{Action, Document, Gate, Habit, Value, packs};
 
 use crate::support::{FACTS, gate, judged, judged_with};
 
@@ -111,4 +113,97 @@ fn a_rule_of_a_person_lifts_a_pack() {
     let (action, why) = judged(&gate(rules), "git stash drop");
     let wanted = "rule stash-drop (pack git) asks about `git`: It loses changes that were put aside.";
     assert_eq!((action, why.as_str()), (Action::Ask, wanted));
+}
+
+/// The commands that the packs themselves give as examples of what they ask about.
+fn examples() -> Vec<String> {
+    let document = |pack| Document::read(packs::text(pack).unwrap_or_default().as_bytes()).unwrap();
+    let tables = packs::NAMES.into_iter().flat_map(|pack| document(pack).tables);
+    let pairs = tables.flat_map(|table| table.pairs).filter(|pair| pair.key == "yes");
+    pairs.flat_map(|pair| if let Value::List(texts) = pair.value { texts } else { Vec::new() }).collect()
+}
+
+/// What a habit allows never has a part that a pack asks about, whatever else its words are.
+#[test]
+fn no_habit_lifts_a_pack() {
+    let all = all();
+    let mut texts = examples();
+    texts.extend(self::texts(include_str!("../data/gate/incidents.txt")));
+    assert!(texts.len() > 150, "{}", texts.len());
+    let mut habits = BTreeMap::new();
+    let mut uses = Vec::new();
+    for text in texts {
+        let leaves = all.leaves(text.as_bytes(), &|name| (name == b"HOME").then(|| b"/people/ann".to_vec()));
+        let runs: BTreeSet<String> = leaves.iter().filter_map(|leaf| all.tool_use(leaf)?.run).collect();
+        for run in &runs {
+            habits.entry(run.clone()).or_insert_with(|| Habit::of(run.clone()).unwrap());
+        }
+        uses.push((text, runs));
+    }
+    assert!(habits.len() > 20 && habits.values().filter(|habit| habit.is_some()).count() > 10, "{habits:#?}");
+    for (text, runs) in uses {
+        let allows = runs.iter().filter_map(|run| habits[run].as_ref()).map(|habit| {
+            let without = match &habit.without[..] {
+                [] => String::new(),
+                groups => format!("without = {groups:?}\n"),
+            };
+            format!("[[rule]]\ndo = 'allow'\nrun = {:?}\n{without}", habit.run)
+        });
+        let allows = allows.collect::<String>();
+        if allows.is_empty() {
+            continue;
+        }
+        let learned = all.clone().extended(gate(&allows).rules);
+        for behind in ["", " -f", " a b", " > /dev/sda", " delete", " --hard x"] {
+            let text = format!("{text}{behind}");
+            let (without, with) = (judged(&all, &text).0, judged(&learned, &text));
+            assert_eq!(without, with.0, "{text}: {}\n{allows}", with.1);
+        }
+    }
+}
+
+#[test]
+fn a_habit_is_a_subcommand_and_no_more() {
+    let gate = all();
+    for (text, run) in [
+        ("git status -sb", Some("git status")),
+        ("git -C x push -u origin a", Some("git push")),
+        ("gh pr view 3", Some("gh pr view")),
+        ("npm run build -- --watch", Some("npm run build")),
+        ("docker compose -f x.yml ps", Some("docker compose ps")),
+        ("docker compose ps", Some("docker compose ps")),
+        ("docker exec web ls", None),
+        ("docker run --rm x", None),
+        ("gh --repo a/b pr view", None),
+        ("git $x", None),
+        ("PATH=/x git status", None),
+        ("git -c alias.s='!rm x' s", Some("git s")),
+        ("/opt/git status", None),
+        ("bash -c ls", None),
+        ("curl x", None),
+        ("gh api x", None),
+    ] {
+        let leaves = gate.leaves(text.as_bytes(), &|_| None);
+        let used = leaves.first().and_then(|leaf| gate.tool_use(leaf)).and_then(|used| used.run);
+        assert_eq!(used.as_deref(), run, "{text}");
+    }
+    let without = |run: &str| Habit::of(run.to_owned()).unwrap().map(|habit| habit.without);
+    assert_eq!(without("git status"), Some(Vec::new()));
+    assert_eq!(without("git stash"), Some(vec!["drop|clear".to_owned()]));
+    assert_eq!(without("git checkout"), None);
+    assert!(without("git push").is_some_and(|groups| groups[0].starts_with("-f|--force")));
+}
+
+/// Who allows a program has not allowed that the shell writes its output over a disk.
+#[test]
+fn a_rule_that_allows_a_program_does_not_lift_one_on_written_files() {
+    for (rule, wanted) in [
+        ("run = 'cat'", Action::Ask),
+        ("run = 'cat'\nwrites = ['/dev/sdb']", Action::Allow),
+        ("writes = ['/dev/sdb']", Action::Allow),
+        ("writes = ['/dev/sdc']", Action::Ask),
+    ] {
+        let rules = format!("[gate]\npacks = ['files']\n[[rule]]\ndo = 'allow'\n{rule}\n");
+        assert_eq!(judged(&gate(&rules), "cat x.iso > /dev/sdb").0, wanted, "{rule}");
+    }
 }

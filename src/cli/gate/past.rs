@@ -1,4 +1,4 @@
-//! `rexec gate explain` and `replay`: rules on the commands of the journals, as they were called.
+//! The commands of the journals, as they were called, for rules: `rexec gate explain` and `replay`.
 //!
 //! Invariant: a value that the journal does not keep is not known to the rules either, unlike those of a command that
 //! runs.
@@ -20,13 +20,13 @@ use crate::cli::log::found_something;
 use crate::cli::run_reference::{RunReference, unreadable};
 use crate::cli::sheet::Sheet;
 use crate::cli::{put_json, told, when, with_output, written};
-use crate::gate::{Action, Facts, Gate};
-use crate::history::{self, Query, RunBeginning, milliseconds};
+use crate::gate::{Action, Facts, Gate, Rule};
+use crate::history::{self, Query, RunBeginning, SessionHistory, milliseconds};
 use crate::text::agent_name::agent_name;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 
-/// How far back `replay` reads without `--since`.
+/// How far back `replay` and `learn` read without `--since`.
 const SINCE: &str = "14d";
 /// The most commands that `replay` lists. Further ones are counted.
 const LISTED_MAX: usize = 10_000;
@@ -58,18 +58,10 @@ pub(super) fn replay(call: &GateCall) -> Result<u8, Notice> {
         return Err(Notice::failed("there are no rules of yours", hint));
     }
     let sheet = Sheet::standard();
-    let since = call.since.or_else(|| when::moment(SINCE, sheet.clock));
-    let query = Query { agent: call.agent.clone(), since, ..Query::default() };
-    let home = crate::cli::home()?;
-    let mut replay = Replay { before, after, projects: HashMap::new(), counts: Counts::default(), found: Vec::new() };
-    let cannot_read = |error: io::Error| unreadable(&home, &error);
-    for (place, session) in history::sessions(&home).map_err(cannot_read)?.iter().enumerate() {
-        let prefix = if place == 0 { String::new() } else { format!("{}:", session.name) };
-        history::for_each_start(session, &query, |run| replay.add(run, &prefix)).map_err(cannot_read)?;
-    }
-    replay.found.sort_by(|one, other| (&one.time, one.seq).cmp(&(&other.time, other.seq)));
+    let past = Past::of(call, &sheet)?;
+    let replay = Replay::of(&past, before, after)?;
     if replay.counts.commands + replay.counts.sandboxed == 0 {
-        return Ok(found_something(false, call.is_json, &home));
+        return Ok(found_something(false, call.is_json, &past.home));
     }
     with_output(|out| match call.is_json {
         true => put_json(replay.found.iter(), out),
@@ -82,11 +74,68 @@ pub(super) fn replay(call: &GateCall) -> Result<u8, Notice> {
     Ok(if replay.found.is_empty() { exit_code::FAILURE } else { exit_code::SUCCESS })
 }
 
+/// The journals, and the commands in them that are meant.
+pub(super) struct Past {
+    pub(super) home: PathBuf,
+    sessions: Vec<SessionHistory>,
+    query: Query,
+}
+
+impl Past {
+    pub(super) fn of(call: &GateCall, sheet: &Sheet) -> Result<Self, Notice> {
+        let since = call.since.or_else(|| when::moment(SINCE, sheet.clock));
+        let query = Query { agent: call.agent.clone(), since, ..Query::default() };
+        let home = crate::cli::home()?;
+        let sessions = history::sessions(&home).map_err(|error| unreadable(&home, &error))?;
+        Ok(Self { home, sessions, query })
+    }
+
+    /// Each session, with what stands in front of the numbers of its commands.
+    fn sessions(&self) -> impl Iterator<Item = (&SessionHistory, String)> {
+        let prefix = |place: usize, name: &str| if place == 0 { String::new() } else { format!("{name}:") };
+        self.sessions.iter().enumerate().map(move |(place, session)| (session, prefix(place, &session.name)))
+    }
+
+    /// Calls `each` with every command and its number, in no particular order.
+    pub(super) fn for_each(&self, mut each: impl FnMut(PastCall, &str)) -> Result<(), Notice> {
+        for (session, prefix) in self.sessions() {
+            history::for_each_start(session, &self.query, |run| {
+                let label = format!("{prefix}{}", run.start.card.seq);
+                each(PastCall::of(run), &label);
+            })
+            .map_err(|error| unreadable(&self.home, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with every command that has ended and its number, in no particular order.
+    pub(super) fn for_each_ended(&self, mut each: impl FnMut(&history::Facts, String)) -> Result<(), Notice> {
+        for (session, prefix) in self.sessions() {
+            history::for_each_ended(session, &self.query, |run| each(run, format!("{prefix}{}", run.card.seq)))
+                .map_err(|error| unreadable(&self.home, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// The project of each directory.
+#[derive(Debug, Default)]
+pub(super) struct Projects(HashMap<PathBuf, Option<PathBuf>>);
+
+impl Projects {
+    pub(super) fn of(&mut self, directory: &Path) -> Option<&Path> {
+        if !self.0.contains_key(directory) {
+            self.0.insert(directory.to_owned(), project_of(directory).map(Path::to_owned));
+        }
+        self.0[directory].as_deref()
+    }
+}
+
 /// A command of the past, as its caller called it.
-struct PastCall {
-    run: RunBeginning,
+pub(super) struct PastCall {
+    pub(super) run: RunBeginning,
     words: Vec<Vec<u8>>,
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
 }
 
 impl PastCall {
@@ -96,7 +145,11 @@ impl PastCall {
     }
 
     /// What each of these gates says of it.
-    fn judged<'g, const GATES: usize>(&self, gates: [&'g Gate; GATES], project: Option<&Path>) -> [Judged<'g>; GATES] {
+    pub(super) fn judged<'g, const GATES: usize>(
+        &self,
+        gates: [&'g Gate; GATES],
+        project: Option<&Path>,
+    ) -> [Judged<'g>; GATES] {
         let kept = |name: &[u8]| {
             let kept = &self.run.environment.as_ref()?.set;
             Some(kept.get(std::str::from_utf8(name).ok()?)?.clone().into_bytes())
@@ -141,11 +194,10 @@ struct Counts {
 }
 
 /// All commands of the past, by earlier and later rules.
-struct Replay {
+pub(super) struct Replay {
     before: Gate,
     after: Gate,
-    /// The project of each directory.
-    projects: HashMap<PathBuf, Option<PathBuf>>,
+    projects: Projects,
     counts: Counts,
     found: Vec<ReplayedForm>,
 }
@@ -170,19 +222,23 @@ struct ReplayedForm {
 }
 
 impl Replay {
-    fn add(&mut self, run: RunBeginning, prefix: &str) {
-        if run.start.card.sandbox.is_some() {
+    /// Judges the commands by both rules. Those on which they differ are found, the first one first.
+    pub(super) fn of(past: &Past, before: Gate, after: Gate) -> Result<Self, Notice> {
+        let (projects, counts) = (Projects::default(), Counts::default());
+        let mut replay = Self { before, after, projects, counts, found: Vec::new() };
+        past.for_each(|run, label| replay.add(&run, label))?;
+        replay.found.sort_by(|one, other| (&one.time, one.seq).cmp(&(&other.time, other.seq)));
+        Ok(replay)
+    }
+
+    fn add(&mut self, past: &PastCall, label: &str) {
+        if past.run.start.card.sandbox.is_some() {
             self.counts.sandboxed += 1;
             return;
         }
-        let past = PastCall::of(run);
         self.counts.commands += 1;
         self.counts.cut += u64::from(past.run.start.is_cut());
-        if !self.projects.contains_key(&past.directory) {
-            let project = project_of(&past.directory).map(Path::to_owned);
-            self.projects.insert(past.directory.clone(), project);
-        }
-        let project = self.projects[&past.directory].as_deref();
+        let project = self.projects.of(&past.directory);
         let [before, after] = past.judged([&self.before, &self.after], project);
         let actions = (before.action(), after.action());
         if actions.0 == actions.1 {
@@ -202,7 +258,7 @@ impl Replay {
         let at = Gate::strictest(&telling.verdicts);
         let start = &past.run.start;
         self.found.push(ReplayedForm {
-            run: format!("{prefix}{}", start.card.seq),
+            run: label.to_owned(),
             seq: start.card.seq,
             time: start.card.time.clone(),
             agent: agent_name(&start.card.whoami, start.card.session_number, &start.card.role),
@@ -219,29 +275,37 @@ impl Replay {
         if !self.found.is_empty() {
             out.write_all(self.table(sheet).as_bytes())?;
         }
+        out.write_all(self.summary().as_bytes())
+    }
+
+    /// How many of the listed commands a rule is the reason for.
+    pub(super) fn count_of(&self, rule: &Rule) -> u64 {
+        let rule = rule.to_string();
+        self.found.iter().filter(|run| run.rule.as_ref() == Some(&rule)).count() as u64
+    }
+
+    /// The commands on which the rules differ, in numbers.
+    pub(super) fn summary(&self) -> String {
         let counts = &self.counts;
         let differ = counts.denies + counts.asks + counts.allows;
         let parts = [(counts.denies, Action::Deny), (counts.asks, Action::Ask), (counts.allows, Action::Allow)];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0);
         let parts: Vec<String> = parts.map(|(count, action)| format!("{count} {}", action.word())).collect();
         let all = counted(counts.commands, "command", "commands");
-        match differ {
-            0 => writeln!(out, "of {all}, none is judged in another way")?,
-            1 => writeln!(out, "of {all}, 1 is judged in another way: {}", parts.join(", "))?,
-            _ => writeln!(out, "of {all}, {differ} are judged in another way: {}", parts.join(", "))?,
-        }
+        let mut text = match differ {
+            0 => format!("of {all}, none is judged in another way\n"),
+            1 => format!("of {all}, 1 is judged in another way: {}\n", parts.join(", ")),
+            _ => format!("of {all}, {differ} are judged in another way: {}\n", parts.join(", ")),
+        };
         if counts.cut > 0 {
-            writeln!(
-                out,
-                "only the beginning is kept, and was judged, of {}",
-                counted(counts.cut, "command", "commands")
-            )?;
+            let cut = counted(counts.cut, "command", "commands");
+            text += &format!("only the beginning is kept, and was judged, of {cut}\n");
         }
         if counts.sandboxed > 0 {
             let sandboxed = counted(counts.sandboxed, "command", "commands");
-            writeln!(out, "left out, because no rule reaches into a sandbox: {sandboxed}")?;
+            text += &format!("left out, because no rule reaches into a sandbox: {sandboxed}\n");
         }
-        Ok(())
+        text
     }
 
     fn table(&self, sheet: &Sheet) -> String {

@@ -122,3 +122,115 @@ fn gate_replays_the_commands_of_journals_through_earlier_and_later_rules() {
     // A code of its own would be that of a rule that asks.
     assert_eq!(gate_over(path, &["explain", "99"]).status.code(), Some(1));
 }
+
+/// A journal of an agent that uses docker, git and npm as agents do.
+fn everyday() -> Sample {
+    let mut sample = Sample::new("2026-05-21-10:00:00");
+    let mut seq = 0;
+    let mut add = |times: usize, command: &str, end: &str| {
+        for _ in 0..times {
+            seq += 1;
+            sample = std::mem::replace(&mut sample, Sample::new("")).run(seq, command, end);
+        }
+    };
+    let ended = "\"exit\":0,\"output\":\"\"";
+    add(8, "cd /srv && docker ps -a | head", ended);
+    add(3, "docker compose -f a.yml logs web", ended);
+    add(2, "timeout 60 bash -c 'docker ps'; curl x.example", ended);
+    add(8, "git -C /srv status && git diff", ended);
+    add(4, "git push -u origin topic", ended);
+    add(1, "git push -f", ended);
+    add(3, "git checkout main", ended);
+    add(3, "python3 -c 'print(1)'", ended);
+    add(1, "npm run dev", ended);
+    add(2, "cd web && npm run dev", "\"exit\":143,\"by\":\"console\",\"output\":\"\"");
+    add(4, "npm run build && npm run dev", "\"exit\":143,\"by\":\"kill\",\"output\":\"\"");
+    add(2, "npm run deploy", "\"exit\":130,\"by\":\"console\",\"output\":\"\"");
+    add(4, "npm test", "\"exit\":143,\"by\":\"caller\",\"output\":\"\"");
+    sample.line(
+        r#"{"v":1,"type":"start","seq":90,"time":"2026-05-22T10:00:04Z","whoami":"Ev\nil]","dir":"/srv","exec":["bash","-c","docker ps"],"command":"x"}"#,
+    )
+}
+
+#[test]
+fn gate_learns_rules_from_what_agents_do_and_from_what_a_person_stopped() {
+    let home = TempDir::new(None);
+    let path = home.path();
+    everyday().write(path);
+    let learned = |args: &[&str]| {
+        let told = gate_over(path, &[&["learn", "--since", "2026-05-01"], args].concat());
+        (told.status.code(), String::from_utf8(told.stdout).expect("text"))
+    };
+    let (code, text) = learned(&[]);
+    assert_eq!(code, Some(0), "{text}");
+    for part in [
+        "[gate]\npacks = [\"git\", ",
+        "# 11 commands of Ev_il_, codex; the last is #90, 2026-05-22.\n[[rule]]\ndo = \"allow\"\nrun = \"docker ps\"\n",
+        "run = \"docker compose logs\"\n",
+        "# All else of docker: of the 46 commands it asks about 0.\n[[rule]]\nname = \"docker-seldom\"\ndo = \"ask\"\nrun = \"docker\"\n",
+        "run = \"git push\"\nwithout = [\"-f|--force|",
+        "# All else of git: too often asked for a rule, of the 46 commands it asks about 3.\n# [[rule]]\n",
+        "# 7 commands of codex, 2 stopped by you; the last is #",
+        "# 2 commands of codex, 2 stopped by you; the last is #41, 2026-05-21.\n[[rule]]\ndo = \"ask\"\nrun = \"npm run deploy\"\n",
+        "the packs ask about: git 1, files 0,",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(!text.contains("\"python3\"") && !text.contains("\"bash\"") && !text.contains("git checkout"), "{text}");
+    assert!(text.ends_with("\n# of 46 commands, 3 are judged in another way: 3 ask\n"), "{text}");
+
+    let file = path.join("learned.toml");
+    fs::write(&file, &text).expect("a file");
+    let rules = file.display().to_string();
+    let judged = |text: &str| gate_over(path, &["test", "--rules", &rules, text]).status.code();
+    for (command, code) in [
+        ("docker ps", 0),
+        ("docker system prune -f", 3),
+        ("docker compose down -v", 3),
+        ("docker $x", 3),
+        ("git push origin a", 0),
+        ("git push --force origin a", 3),
+        ("git diff > /dev/sda", 3),
+        ("npm run dev", 0),
+        ("npm run deploy -- x", 3),
+        ("npm publish", 3),
+    ] {
+        assert_eq!(judged(command), Some(code), "{command}\n{text}");
+    }
+    let told = gate_over(path, &["replay", "--since", "2026-05-01", "--rules", &rules]);
+    assert!(String::from_utf8_lossy(&told.stdout).ends_with("of 46 commands, 3 are judged in another way: 3 ask\n"));
+
+    let schema: serde_json::Value = serde_json::from_str(&said(&["schema", "gate-learn"])).expect("JSON");
+    let known = schema["properties"].as_object().expect("fields");
+    let (_, json) = learned(&["--json"]);
+    let forms: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(
+        forms.iter().all(|form| form.as_object().is_some_and(|form| form.keys().all(|key| known.contains_key(key))))
+    );
+    assert!(forms.iter().any(|form| form["run"] == "git" && form["active"] == false && form["runs"] == 3), "{json}");
+    assert_eq!(learned(&["--agent", "gemini"]).0, Some(1));
+}
+
+/// What is learned stands behind a person's own rules: the file with both is right, and no own rule is lifted.
+#[test]
+fn gate_learns_rules_that_go_behind_those_of_a_person() {
+    let home = TempDir::new(None);
+    let path = home.path();
+    everyday().write(path);
+    fs::create_dir_all(path.join(".config/rexec")).expect("a directory");
+    let config = path.join(".config/rexec/config.toml");
+    let own = "[gate]\npacks = ['git']\n[[rule]]\ndo = 'allow'\nrun = 'git'\n[[rule]]\ndo = 'ask'\nrun = 'docker ps'\nwith = ['-a']\n";
+    fs::write(&config, own).expect("a file");
+    let learn = |since: &str| {
+        let told = gate_over(path, &["learn", "--since", since]);
+        String::from_utf8(told.stdout).expect("text")
+    };
+    let text = learn("2026-05-01");
+    assert!(!text.contains("[gate]") && !text.contains("run = \"git"), "an own rule allows all of git: {text}");
+    assert!(text.contains("run = \"docker ps\"\n"), "{text}");
+    fs::write(&config, format!("{own}{text}")).expect("a file");
+    let judged = |text: &str| gate_over(path, &["test", text]).status.code();
+    assert_eq!([judged("docker ps"), judged("docker ps -a"), judged("docker rm x")], [Some(0), Some(3), Some(3)]);
+    // Those rules are there already.
+    assert!(!learn("2026-05-01").contains("run = \"docker ps\"\n"));
+}

@@ -140,6 +140,8 @@ fn of_the_past(name: &str) -> Vec<Vec<String>> {
         &["gate", "explain", EVIL],
         &["gate", "replay", "--since", EVIL],
         &["gate", "replay", "--agent", EVIL, "--rules", EVIL],
+        &["gate", "learn", EVIL],
+        &["gate", "learn", "--agent", EVIL, "--rules", EVIL],
         &["gate", EVIL],
         &["init", EVIL],
         &["uninit", EVIL],
