@@ -253,9 +253,18 @@ pub(super) fn can_be_root(word: &Argument, leaf: &Leaf, facts: &Facts<'_>) -> bo
             },
         }
     }
+    // What is beside the folder for temporary files is no temporary file.
+    if is_unset_temporary(word) && text.starts_with(b"/../") {
+        return true;
+    }
     let is_trailing = |byte: &u8| b"*/.".contains(byte);
     let end = text.iter().rposition(|byte| !is_trailing(byte)).map_or(0, |at| at + 1);
     is_unknown && (end == 0 || facts.home.is_some_and(|home| home == &text[..end]))
+}
+
+fn is_unset_temporary(word: &Argument) -> bool {
+    matches!(word.pieces.first(), Some(ArgumentPiece::Hole(hole))
+        if matches!(&hole.kind, HoleKind::Variable(name) if name == b"TMPDIR"))
 }
 
 /// Redirections to what keeps nothing.

@@ -61,6 +61,8 @@ struct Walk<'a> {
     input: StandardInput,
     /// The text that the last command has written into its pipe, if it is known.
     piped: Option<Rc<Argument>>,
+    /// True in a process substitution: its output is a pipe.
+    is_process: bool,
     /// The traps that the running shell has set.
     traps: Vec<Trap>,
     /// The number of texts around the one being read.
@@ -99,6 +101,8 @@ struct LeafStreams {
     pipes: Pipes,
     /// The standard input that it has without redirections of its own.
     around: StandardInput,
+    /// The text that a process substitution writes into its standard input, if it is known.
+    process: Option<Rc<Argument>>,
 }
 
 /// The source of what a command reads.
@@ -129,7 +133,7 @@ impl LeafStreams {
                 Some(b"0") => self.around.clone(),
                 _ => StandardInput::Stream,
             },
-            _ if is_process => StandardInput::Stream,
+            _ if is_process => self.process.clone().map_or(StandardInput::Stream, StandardInput::Text),
             _ if own.target.text() == Some(b"/dev/null") => StandardInput::Outer,
             _ => StandardInput::File,
         }
@@ -141,7 +145,7 @@ impl LeafStreams {
         let redirects =
             self.redirects.iter().filter(is_it).map(|own| Redirection { descriptor: Some(0), ..own.clone() });
         let around = if descriptor == 0 { self.around.clone() } else { StandardInput::Stream };
-        Self { redirects: redirects.collect(), pipes: self.pipes, around }
+        Self { redirects: redirects.collect(), pipes: self.pipes, around, process: None }
     }
 
     /// Returns true if the output goes into a pipe: no redirection says otherwise.
@@ -217,6 +221,7 @@ impl<'a> Walk<'a> {
             via,
             input,
             piped: None,
+            is_process: false,
             traps,
             layers,
             depth,
@@ -569,7 +574,8 @@ impl<'a> Walk<'a> {
             let code = [code].into_iter().chain(rest).collect::<Vec<_>>().concat();
             self.perhaps(|walk| walk.code(&code, Via::Alias(name)));
         }
-        let piped = if streams.writes_pipe() { written_text(&words, &streams) } else { None };
+        let is_read = self.is_process && streams.redirects.is_empty() || streams.writes_pipe();
+        let piped = if is_read { written_text(&words, &streams) } else { None };
         self.program(words, &streams);
         self.piped = piped;
         if clause.assignments.is_empty() {
@@ -616,11 +622,15 @@ impl<'a> Walk<'a> {
     }
 
     fn streams(&mut self, redirects: &[Redirect], pipes: Pipes) -> LeafStreams {
-        LeafStreams { redirects: self.redirections(redirects), pipes, around: self.input.clone() }
+        let outer = self.piped.take();
+        let redirects = self.redirections(redirects);
+        let process = std::mem::replace(&mut self.piped, outer);
+        LeafStreams { redirects, pipes, around: self.input.clone(), process }
     }
 
     fn redirections(&mut self, redirects: &[Redirect]) -> Vec<Redirection> {
         let redirection = |redirect: &Redirect| {
+            self.piped = None;
             let target = match &redirect.target {
                 RedirectTarget::Word(word) => self.whole(word),
                 RedirectTarget::HereDocument(body) => body.get().map(|word| self.whole(word)).unwrap_or_default(),

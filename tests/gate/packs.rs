@@ -194,6 +194,20 @@ fn a_habit_is_a_subcommand_and_no_more() {
     assert!(without("git push").is_some_and(|groups| groups[0].starts_with("-f|--force")));
 }
 
+/// What is unknown alone asks nobody; what is beside the folder for temporary files does.
+#[test]
+fn the_files_pack_knows_what_lies_beside_temporary_files() {
+    for (text, wanted) in [
+        ("rm -rf $TMPDIR/../x", Action::Ask),
+        ("rm -rf \"$TMPDIR\"/x", Action::Allow),
+        ("rm -rf \"$TMPDIR/x/../y\"", Action::Allow),
+        ("rm -rf \"$DIR/../build\"", Action::Allow),
+        ("TMPDIR=/tmp/a; rm -rf $TMPDIR/../x", Action::Allow),
+    ] {
+        assert_eq!(judged(&all(), text).0, wanted, "{text}");
+    }
+}
+
 /// Who allows a program has not allowed that the shell writes its output over a disk.
 #[test]
 fn a_rule_that_allows_a_program_does_not_lift_one_on_written_files() {

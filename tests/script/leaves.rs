@@ -33,6 +33,43 @@ fn every_layer_is_a_leaf() {
 }
 
 #[test]
+fn what_a_program_runs_under_another_name_is_a_leaf() {
+    check("git-push -f", &["git-push -f", "git-push > git push -f"]);
+    check("/usr/lib/git-core/git-push a", &["/usr/lib/git-core/git-push a", "git-push > git push a"]);
+    check("docker run --entrypoint rm -it a -f b", &["docker run --entrypoint rm -it a -f b", "docker run > rm -f b"]);
+    check("podman run --entrypoint=rm a b", &["podman run --entrypoint=rm a b", "podman run > rm b"]);
+    check("docker exec --entrypoint x a b", &["docker exec --entrypoint x a b", "docker exec > a b"]);
+    check("mapfile -tC 'git push' -c 1 a", &["mapfile -tC git push -c 1 a", "mapfile > git push"]);
+    check("readarray a", &["readarray a"]);
+    check(
+        "node --inspect node_modules/.bin/prisma db push",
+        &["node --inspect node_modules/.bin/prisma db push", "node > node_modules/.bin/prisma db push"],
+    );
+    check("node a.js node_modules/.bin/b", &["node a.js node_modules/.bin/b"]);
+}
+
+#[test]
+fn the_text_of_a_process_substitution_is_read_as_input() {
+    check("bash < <(echo 'rm a')", &["<() > echo rm a", "bash <><(…) !open", "bash > rm a"]);
+    check("sh < <(printf 'rm a')", &["<() > printf rm a", "sh <><(…) !open", "sh > rm a"]);
+    // Of several commands each writes a part, and of others the text is not known.
+    for text in ["bash < <(echo a; echo b)", "bash < <(echo a && echo b)", "bash < <(cat a)", "bash < <(echo a > b)"] {
+        let last = leaves(text).last().map(|leaf| leaf.state);
+        assert_eq!(last, Some(LeafState::Opaque(OpaqueReason::ShellReadsPipe)), "{text}");
+    }
+    let input = |text: &str| {
+        let leaves = leaves(text);
+        let leaf = leaves.iter().find(|leaf| leaf.program == b"psql");
+        leaf.and_then(|leaf| leaf.input.as_ref().map(|input| lossy(&input.shown())))
+    };
+    assert_eq!(input("psql < <(echo 'drop table a')").as_deref(), Some("drop table a\n"));
+    assert_eq!(input("sudo psql < <(echo b)").as_deref(), Some("b\n"));
+    assert_eq!(input("diff <(echo a) <(echo b); psql < <(cat)"), None);
+    assert_eq!(input("psql < <(echo \"$(echo a)\")"), Some("$(…)\n".to_owned()));
+    assert_eq!(input("echo a > >(psql)"), None);
+}
+
+#[test]
 fn the_program_of_a_package_is_a_leaf() {
     check("npx --yes @a/b@1 c", &["npx --yes @a/b@1 c", "npx > b c"]);
     check("pnpm --filter a dlx b@2", &["pnpm --filter a dlx b@2", "pnpm dlx > b"]);

@@ -166,6 +166,9 @@ impl Walk<'_> {
     }
 
     fn substitution(&mut self, code: &Code, via: Via) {
+        // Of several commands, each writes a part.
+        let is_one = matches!(&code.list[..], [item] if item.pipelines.len() == 1);
+        let outer = std::mem::replace(&mut self.is_process, is_one && via == Via::Process);
         self.apart(|walk| {
             walk.via.push(via);
             walk.list(&code.list);
@@ -173,6 +176,7 @@ impl Walk<'_> {
                 walk.not_read(problem, b"");
             }
         });
+        self.is_process = outer;
     }
 
     /// Walks arithmetic: its substitutions run, and its assignments set variables.

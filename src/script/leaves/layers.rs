@@ -33,7 +33,7 @@ impl ChildShell {
 }
 
 /// Programs that run the value of an option as code: the name, the option's letter, its long form.
-const CODE_OPTIONS: [(&str, u8, &[u8]); 14] = [
+const CODE_OPTIONS: [(&str, u8, &[u8]); 16] = [
     ("su", b'c', b"--command"),
     ("runuser", b'c', b"--command"),
     ("script", b'c', b"--command"),
@@ -48,6 +48,8 @@ const CODE_OPTIONS: [(&str, u8, &[u8]); 14] = [
     ("gcloud", 0, b"--command"),
     ("flyctl", b'C', b"--command"),
     ("fly", b'C', b"--command"),
+    ("mapfile", b'C', b"-C"),
+    ("readarray", b'C', b"-C"),
 ];
 
 /// The options of `find` and `fd` that a program follows.
@@ -213,6 +215,13 @@ impl Walk<'_> {
         {
             return self.shell_input(name, streams, Vec::new(), Sees::Exported);
         }
+        if let Some(verb) = name.strip_prefix("git-") {
+            let git = [&b"git"[..], verb.as_bytes()].map(Argument::of_text);
+            return self.behind(name.into(), git.into_iter().chain(words[1..].iter().cloned()).collect(), streams);
+        }
+        if let Some(at) = package_script(name, words) {
+            return self.behind(name.into(), words[at..].to_vec(), streams);
+        }
         let Some(inner) = programs::inner(name, &known(words)) else { return };
         let Some(inner) = inner else {
             if name == "ssh" {
@@ -242,13 +251,19 @@ impl Walk<'_> {
                 {
                     rest[0] = Argument::of_text(programs::package_program(package));
                 }
+                if layer.ends_with(b" run")
+                    && let Some(program) = option_value(&words[1..inner.at], b"--entrypoint", b"--entrypoint=")
+                {
+                    rest.insert(0, program);
+                }
                 let own = ["command", "builtin", "exec"].contains(&name);
                 let told = self.via.len();
                 for word in &words[1..inner.at] {
                     self.tell_assignment(word);
                 }
                 let around = streams.around.clone();
-                let inherited = LeafStreams { redirects: input_only(streams), pipes: streams.pipes, around };
+                let process = streams.process.clone();
+                let inherited = LeafStreams { redirects: input_only(streams), pipes: streams.pipes, around, process };
                 let directory = chosen_directory(name, &words[1..inner.at]);
                 if own {
                     self.behind(layer, rest, &inherited)
@@ -556,15 +571,28 @@ fn chosen_directory(name: &str, options: &[Argument]) -> Option<Argument> {
         "sudo" => b"-D",
         _ => return None,
     };
+    option_value(options, letter, letter).or_else(|| option_value(options, b"--chdir", b"--chdir="))
+}
+
+/// The value of an option that is written in one of two ways: before its value, or as the beginning of one word with it.
+/// The last one counts.
+fn option_value(options: &[Argument], name: &[u8], beginning: &[u8]) -> Option<Argument> {
     options.iter().enumerate().rev().find_map(|(at, option)| {
         let Some(ArgumentPiece::Text(text)) = option.pieces.first() else { return None };
-        if text == letter || text == b"--chdir" {
+        if text == name {
             return options.get(at + 1).cloned();
         }
-        let value = text.strip_prefix(b"--chdir=").or_else(|| text.strip_prefix(letter))?;
+        let value = text.strip_prefix(beginning)?;
         let pieces = [ArgumentPiece::Text(value.to_vec())].into_iter().chain(option.pieces[1..].iter().cloned());
         Some(Argument { pieces: pieces.collect() })
     })
+}
+
+/// The place of the program of a package that an interpreter runs as its script.
+fn package_script(name: &str, words: &[Argument]) -> Option<usize> {
+    let at = words.iter().skip(1).position(|word| !word.with_marks().starts_with(b"-"))? + 1;
+    let script = words[at].text().filter(|_| matches!(name, "node" | "nodejs" | "bun" | "tsx"))?;
+    script.windows(18).any(|part| part == b"node_modules/.bin/").then_some(at)
 }
 
 /// The redirections of a program that a layer runs: standard input, which it reads itself.
