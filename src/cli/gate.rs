@@ -80,16 +80,18 @@ Further conditions of a rule:
   kills    \"others\": it signals processes; whose is not known here: perhaps
   via      what leads to it, as \"sudo|ssh\"
   agent    the agent, session its session, cwd the directory it runs in
+  lenient  true, as in packs: what is not known holds nothing but a path that
+           may be /, the home or empty; --help passes, and outside and inside
+           do not look at redirections
 
 Of SQL in psql, mysql, sqlite3 and their like, each statement is an operand, in
 capitals, with one blank between words and without comments and quoted text.
 
 A * is any text, and | stands between words of which one must match. Where a
 value is not known, as in git push $x, the answer is perhaps. A rule that
-allows needs to be sure. A pack then allows, and its rule is named; of a path
-it asks if that may be /, the home or empty. Paths are compared as they are
-written, without the disk; dir/* is dir. For $PROJECT it looks for the git
-project that --cwd is in. Without one, --cwd stands for it.
+allows needs to be sure. A lenient one then allows, and is named. Paths are
+compared as they are written, without the disk; dir/* is dir. For $PROJECT it
+looks for the git project that --cwd is in. Without one, --cwd stands for it.
 
 replay lists the commands of the journals on which the rules of --rules and
 your own ones differ; without --rules, those on which your own rules and none

@@ -29,9 +29,9 @@ pub const GATE_KEYS: [(&str, &str); 8] = [
     ("wrappers", "[]"),
     ("packs", "[]"),
 ];
-const RULE_KEYS: [&str; 18] = [
+const RULE_KEYS: [&str; 19] = [
     "name", "do", "run", "with", "without", "outside", "inside", "writes", "kills", "agent", "session", "cwd", "via",
-    "why", "wait", "away", "yes", "no",
+    "why", "wait", "away", "lenient", "yes", "no",
 ];
 
 /// Words by which Codex knows a refusal of its sandbox: it would offer to run the command without one.
@@ -215,6 +215,7 @@ fn rule(table: &Table, source: RuleSource) -> Result<(Rule, Vec<Example<'_>>), R
             "why" => rule.why = Some(pair.why()?),
             "wait" => rule.wait = Some(pair.span()?),
             "away" => rule.away = Some(pair.choice(&AWAY)?),
+            "lenient" => rule.is_lenient = pair.flag()?,
             "yes" | "no" => {
                 let is_matched = pair.key == "yes";
                 examples.extend(pair.list()?.iter().map(|command| Example { pair, command, is_matched }));
@@ -298,6 +299,13 @@ impl Pair {
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         found.ok_or_else(|| self.wrong(format!("`{}` cannot be \"{text}\"", self.key), meant(text, &words)))
+    }
+
+    fn flag(&self) -> Result<bool, RulesError> {
+        match &self.value {
+            Value::Flag(flag) => Ok(*flag),
+            _ => Err(self.wrong(format!("`{}` is true or false", self.key), "write it without quotes")),
+        }
     }
 
     fn span(&self) -> Result<Duration, RulesError> {

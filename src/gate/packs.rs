@@ -1,4 +1,5 @@
-//! Packs: rules that come with rexec, as data in the format of a person's own. All of them ask, none denies.
+//! Packs: rules that come with rexec, as data in the format of a person's own. All of them ask, none denies, and all are
+//! lenient.
 
 const PACKS: [(&str, &str); 5] = [
     ("git", include_str!("packs/git.toml")),

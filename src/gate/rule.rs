@@ -74,6 +74,9 @@ pub struct Rule {
     pub why: Option<String>,
     pub away: Option<Away>,
     pub wait: Option<Duration>,
+    /// What is not known holds nothing, `--help` passes, the shell's redirections are no operands, and of SQL only the
+    /// statements count.
+    pub(super) is_lenient: bool,
     /// The program, then its operands.
     pub(super) run: Vec<Glob>,
     pub(super) with: Vec<Group>,
@@ -162,7 +165,7 @@ impl Rule {
         let words = Words::of(leaf, programs);
         let (run, skipped) = self.answer_on_operands(&words);
         let mut answer = run.min(self.answer_on_program(leaf)).min(self.answer_on_layers(leaf));
-        if answer == Answer::No || self.is_pack() && !self.run.is_empty() && words.ask_for_help() {
+        if answer == Answer::No || self.is_lenient && !self.run.is_empty() && words.ask_for_help() {
             return Answer::No;
         }
         answer = answer.min(self.answer_on_words(leaf, &words, skipped));
@@ -194,7 +197,7 @@ impl Rule {
         let statements = statements::statements(leaf);
         let each = statements.iter().map(|statement| self.answer_on_options(&Words::of_statement(statement), 0));
         let answer = Answer::any(each);
-        if self.is_pack() && !statements.is_empty() {
+        if self.is_lenient && !statements.is_empty() {
             answer
         } else {
             answer.max(self.answer_on_options(words, skipped))
@@ -268,8 +271,8 @@ impl Rule {
             return Answer::Yes;
         }
         let operands = words.operands.iter().skip(skipped).map(|operand| operand.word);
-        // A pack's rule is about what its program does, not about where the shell writes.
-        let written = places::written_targets(leaf).filter(|_| !self.is_pack());
+        // A lenient rule is about what its program does, not about where the shell writes.
+        let written = places::written_targets(leaf).filter(|_| !self.is_lenient);
         let targets: Vec<&Argument> = operands.chain(written).collect();
         let any = |wanted: &dyn Fn(&Path, &Argument) -> Answer| {
             Answer::any(targets.iter().map(|word| wanted(&Path::of(word, leaf, facts), word)))
@@ -277,7 +280,7 @@ impl Rule {
         let in_one = |path: &Path, places: &[Place]| Answer::any(places.iter().map(|place| place.holds(path, facts)));
         let outside = |path: &Path, word: &Argument| match in_one(path, &self.outside).negated() {
             _ if path.holds_home(facts) => Answer::Yes,
-            Answer::Perhaps if self.is_pack() && places::can_be_root(word, leaf, facts) => Answer::Yes,
+            Answer::Perhaps if self.is_lenient && places::can_be_root(word, leaf, facts) => Answer::Yes,
             Answer::Yes if path.is_filled && self.reading() == Reading::All => Answer::Perhaps,
             answer => answer,
         };
@@ -296,14 +299,14 @@ impl Rule {
         answer
     }
 
-    /// Returns true if it says nothing where it may match or not: a pack about paths, since most of those are not known.
+    /// Returns true if it says nothing where it may match or not: a lenient rule about paths, since most are not known.
     pub(super) fn is_silent_if_perhaps(&self) -> bool {
-        self.is_pack() && [&self.outside, &self.inside, &self.writes].iter().any(|places| !places.is_empty())
+        self.is_lenient && [&self.outside, &self.inside, &self.writes].iter().any(|places| !places.is_empty())
     }
 
-    /// What is done if it may match or not. What a pack does not know is told, and holds nothing.
+    /// What is done if it may match or not. What a lenient rule does not know is told, and holds nothing.
     pub(super) fn action_if_perhaps(&self, perhaps: Action) -> Action {
-        if self.is_pack() { Action::Allow } else { self.action.min(perhaps) }
+        if self.is_lenient { Action::Allow } else { self.action.min(perhaps) }
     }
 }
 

@@ -93,6 +93,7 @@ fn what_no_rule_has_is_refused_with_what_was_meant() {
             "[[rule]]\ndo = 'ask'\noutside = ['a']",
             "3:11: `a` has no beginning (write a path that begins with /, ~, $HOME or $PROJECT)",
         ),
+        ("[[rule]]\nlenient = 'yes'", "2:11: `lenient` is true or false (write it without quotes)"),
         ("[[rule]]\ndo = 'ask'\nkills = 'all'", "3:9: `kills` cannot be \"all\" (one of others)"),
         ("[[rule]]\ndo = 'ask'\nrun = 'x'\nwhy = 'a\\nb'", "nothing"),
         (

@@ -194,6 +194,23 @@ fn a_habit_is_a_subcommand_and_no_more() {
     assert!(without("git push").is_some_and(|groups| groups[0].starts_with("-f|--force")));
 }
 
+/// A person may print a pack and change it: what is left of it means what it meant.
+#[test]
+fn a_printed_pack_means_the_same_as_rules_of_a_person() {
+    let mut texts = examples();
+    texts.extend(self::texts(include_str!("../data/gate/incidents.txt")));
+    let more =
+        ["rm -r --help", "rm -rf build > /etc/x", "git push --help", "git push $x", "rm -rf $x", "psql -c \"DROP $x\""];
+    texts.extend(more.map(str::to_owned));
+    for pack in packs::NAMES {
+        let printed = gate(packs::text(pack).unwrap_or_default());
+        let named = gate(&format!("[gate]\npacks = [{pack:?}]\n"));
+        for text in &texts {
+            assert_eq!(judged(&printed, text).0, judged(&named, text).0, "{pack}: {text}");
+        }
+    }
+}
+
 /// What is unknown alone asks nobody; what is beside the folder for temporary files does.
 #[test]
 fn the_files_pack_knows_what_lies_beside_temporary_files() {
