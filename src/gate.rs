@@ -17,6 +17,7 @@ pub mod packs;
 mod places;
 mod rule;
 mod statements;
+mod subject;
 mod words;
 
 use std::fmt::Write;
@@ -30,6 +31,8 @@ pub use habits::{Habit, ToolUse};
 pub use places::Facts;
 pub use rule::{Action, Away, Rule, RuleSource};
 pub use words::ValueOptions;
+
+use subject::Subject;
 
 use rexec_sh::protocol::invocation::{Shell, is_command};
 
@@ -226,11 +229,12 @@ impl Gate {
     pub fn judge(&self, leaf: &Leaf, facts: &Facts<'_>) -> Verdict<'_> {
         let mut verdict = Verdict { action: Action::Allow, cause: Cause::NoRule };
         let mut allowed: Option<&Rule> = None;
+        let subject = Subject::of(leaf, &self.programs, facts);
         for rule in &self.rules {
             if allowed.is_some_and(|allowed| !rule.outlasts(allowed)) {
                 continue;
             }
-            let (action, cause) = match (rule.answer(leaf, facts, &self.programs), rule.action) {
+            let (action, cause) = match (rule.answer(&subject), rule.action) {
                 (Answer::No, _) | (Answer::Perhaps, Action::Allow) => continue,
                 (Answer::Perhaps, _) if rule.is_silent_if_perhaps() => continue,
                 (Answer::Yes, Action::Allow) => {

@@ -74,6 +74,9 @@ impl Glob {
 
 /// Whether a pattern matches a text. Each part between stars is searched once.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    if pattern.first().is_some_and(|first| *first != b'*' && text.first() != Some(first)) {
+        return false;
+    }
     let mut parts = pattern.split(|byte| *byte == b'*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };

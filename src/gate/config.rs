@@ -8,6 +8,7 @@ use super::answer::{Answer, Glob};
 use super::document::{Document, Pair, RulesError, Table, Value};
 use super::places::{Facts, Place};
 use super::rule::{Action, Away, Group, Rule, RuleSource};
+use super::subject::Subject;
 use super::words::{ValueOptions, Wanted};
 use super::{Gate, GateMode, packs};
 use crate::limits;
@@ -136,7 +137,8 @@ impl Example<'_> {
             ..Facts::default()
         };
         let leaves = gate.leaves(self.command.as_bytes(), &|name| (name == b"HOME").then(|| EXAMPLE_HOME.to_vec()));
-        let answers = leaves.iter().map(|leaf| gate.rules[at].answer_on_command(leaf, &facts, &gate.programs));
+        let subject = |leaf| Subject::of(leaf, &gate.programs, &facts);
+        let answers = leaves.iter().map(|leaf| gate.rules[at].answer_on_command(&subject(leaf)));
         let answer = Answer::any(answers);
         let rule = &gate.rules[at];
         // What is not known asks, too, unless the file says otherwise.

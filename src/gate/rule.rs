@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::answer::{Answer, Glob};
-use super::places::{self, Facts, Path, Place};
-use super::statements;
-use super::words::{Reading, ValueOptions, Wanted, Words};
+use super::places::{self, Path, Place};
+use super::subject::Subject;
+use super::words::{Reading, Wanted, Words};
 use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, LeafState, Via, base_name};
 
 /// What is done with a command. The larger one is the stricter.
@@ -135,72 +135,73 @@ impl Rule {
     }
 
     /// Whether it matches a leaf.
-    #[must_use]
-    pub fn answer(&self, leaf: &Leaf, facts: &Facts<'_>, programs: &[ValueOptions]) -> Answer {
+    pub(super) fn answer(&self, subject: &Subject<'_>) -> Answer {
+        let answer = self.answer_on_command(subject);
+        if answer == Answer::No {
+            return answer;
+        }
+        let facts = subject.facts;
         let asked = |glob: &Option<Glob>, value: Option<&str>| match (glob, value) {
             (None, _) => Answer::Yes,
             (Some(_), None) => Answer::Perhaps,
             (Some(glob), Some(value)) => Answer::of(glob.matches(value.as_bytes())),
         };
-        let here = || match &self.cwd[..] {
+        let here = match &self.cwd[..] {
             [] => Answer::Yes,
             places => {
-                let here = Path::of_directory(leaf, facts);
+                let here = Path::of_directory(subject.leaf, facts);
                 Answer::any(places.iter().map(|place| place.holds(&here, facts)))
             }
         };
-        let around = asked(&self.agent, facts.agent).min(asked(&self.session, facts.session));
-        let answer = around.min(self.answer_on_command(leaf, facts, programs));
-        if answer == Answer::No { answer } else { answer.min(here()) }
+        answer.min(asked(&self.agent, facts.agent)).min(asked(&self.session, facts.session)).min(here)
     }
 
     /// The same, but for who runs it and where.
-    pub(super) fn answer_on_command(&self, leaf: &Leaf, facts: &Facts<'_>, programs: &[ValueOptions]) -> Answer {
+    pub(super) fn answer_on_command(&self, subject: &Subject<'_>) -> Answer {
+        let (leaf, words) = (subject.leaf, &subject.words);
+        let program = self.answer_on_program(leaf);
         // Nothing is known of what an opaque leaf runs; `opaque` says what is done with it.
         let is_nothing =
             leaf.program.is_empty() && (matches!(leaf.state, LeafState::Opaque(_)) || !self.run.is_empty());
-        if is_nothing && self.via.is_none() || self.answer_on_program(leaf) == Answer::No {
+        if program == Answer::No || is_nothing && self.via.is_none() {
             return Answer::No;
         }
-        let words = Words::of(leaf, programs);
-        let (run, skipped) = self.answer_on_operands(&words);
-        let mut answer = run.min(self.answer_on_program(leaf)).min(self.answer_on_layers(leaf));
+        let (run, skipped) = self.answer_on_operands(words);
+        let mut answer = run.min(program).min(self.answer_on_layers(leaf));
         if answer == Answer::No || self.is_lenient && !self.run.is_empty() && words.ask_for_help() {
             return Answer::No;
         }
-        answer = answer.min(self.answer_on_words(leaf, &words, skipped));
+        answer = answer.min(self.answer_on_words(subject, skipped));
         if answer == Answer::No {
             return answer;
         }
-        answer = answer.min(self.answer_on_places(leaf, &words, skipped, facts));
+        answer = answer.min(self.answer_on_places(subject, skipped));
         answer = answer.min(match &self.writes[..] {
             [] => Answer::Yes,
             wanted => {
-                let written = places::written(leaf, &words);
-                let paths = written.iter().map(|word| Path::of(word, leaf, facts));
-                let holds = |path: Path| Answer::any(wanted.iter().map(|place| place.holds(&path, facts)));
-                Answer::any(paths.map(holds))
+                let holds = |path| Answer::any(wanted.iter().map(|place| place.holds(path, subject.facts)));
+                Answer::any(subject.written().iter().map(holds))
             }
         });
         if self.kills_others {
             // Whose the processes are is known when it runs.
-            answer = answer.min(Answer::of(may_kill(leaf, &words)).min(Answer::Perhaps));
+            answer = answer.min(Answer::of(may_kill(leaf, words)).min(Answer::Perhaps));
         }
         answer
     }
 
     /// Whether `with` and `without` hold. Each statement of SQL counts for itself.
-    fn answer_on_words(&self, leaf: &Leaf, words: &Words<'_>, skipped: usize) -> Answer {
+    fn answer_on_words(&self, subject: &Subject<'_>, skipped: usize) -> Answer {
         if self.with.is_empty() && self.without.is_empty() {
             return Answer::Yes;
         }
-        let statements = statements::statements(leaf);
+        let statements = subject.statements();
         let each = statements.iter().map(|statement| self.answer_on_options(&Words::of_statement(statement), 0));
         let answer = Answer::any(each);
         if self.is_lenient && !statements.is_empty() {
             answer
         } else {
-            answer.max(self.answer_on_options(words, skipped))
+            answer.max(self.answer_on_options(&subject.words, skipped))
         }
     }
 
@@ -219,9 +220,12 @@ impl Rule {
 
     fn answer_on_program(&self, leaf: &Leaf) -> Answer {
         let Some(program) = self.run.first() else { return Answer::Yes };
-        let name = base_name(&leaf.program);
         if program.matches(&leaf.program) {
             return Answer::Yes;
+        }
+        let name = base_name(&leaf.program);
+        if name.len() == leaf.program.len() {
+            return Answer::No;
         }
         // A path is another program, or the same one.
         let most = if self.reading() == Reading::All { Answer::Perhaps } else { Answer::Yes };
@@ -266,16 +270,19 @@ impl Rule {
         }
     }
 
-    fn answer_on_places(&self, leaf: &Leaf, words: &Words<'_>, skipped: usize, facts: &Facts<'_>) -> Answer {
+    fn answer_on_places(&self, subject: &Subject<'_>, skipped: usize) -> Answer {
         if self.outside.is_empty() && self.inside.is_empty() {
             return Answer::Yes;
         }
-        let operands = words.operands.iter().skip(skipped).map(|operand| operand.word);
+        let (leaf, facts) = (subject.leaf, subject.facts);
+        let words = subject.words.operands.iter().map(|operand| operand.word);
+        let operands = subject.operands().iter().zip(words).skip(skipped);
         // A lenient rule is about what its program does, not about where the shell writes.
         let written = places::written_targets(leaf).filter(|_| !self.is_lenient);
-        let targets: Vec<&Argument> = operands.chain(written).collect();
+        let targets: Vec<(Path, &Argument)> = written.map(|word| (Path::of(word, leaf, facts), word)).collect();
         let any = |wanted: &dyn Fn(&Path, &Argument) -> Answer| {
-            Answer::any(targets.iter().map(|word| wanted(&Path::of(word, leaf, facts), word)))
+            let targets = targets.iter().map(|(path, word)| wanted(path, word));
+            Answer::any(operands.clone().map(|(path, word)| wanted(path, word)).chain(targets))
         };
         let in_one = |path: &Path, places: &[Place]| Answer::any(places.iter().map(|place| place.holds(path, facts)));
         let outside = |path: &Path, word: &Argument| match in_one(path, &self.outside).negated() {
