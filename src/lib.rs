@@ -91,7 +91,7 @@
 //!   commands run without a terminal because they are fed: `script/feeds.rs`. `cli/explain.rs` prints both.
 //! * What a rule for commands can say: `gate/config.rs` reads it, `gate/rule.rs` compares it with a leaf, `gate.rs` has the
 //!   order of rules. The rules that come with rexec: `gate/packs/`. `cli/gate.rs` tries rules, `cli/gate/past.rs` on
-//!   the commands of journals; the host asks none yet.
+//!   the commands of journals; the host asks none yet. Which rules those suggest: `gate/habits.rs`, `cli/gate/learn.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`
