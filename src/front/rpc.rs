@@ -3,7 +3,8 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `rpc/call.rs` | a line becomes a call: the methods by their names |
+//! | `rpc/methods.rs` | the table of methods |
+//! | `rpc/call.rs` | a line becomes a call |
 //! | `rpc/params.rs`, `rpc/start.rs` | what the methods are given |
 //! | `rpc/projects.rs` | project sessions |
 //! | `rpc/error.rs` | the codes and sentences of errors |
@@ -22,6 +23,7 @@ pub mod error;
 pub mod gathered;
 pub mod kept_output;
 pub mod listing;
+pub mod methods;
 pub mod params;
 pub mod projects;
 pub mod reply;

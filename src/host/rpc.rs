@@ -37,8 +37,8 @@ use super::runs::Runs;
 use super::turn::{PeerId, Turn};
 use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
-use crate::front::rpc::answers::RpcAnswer;
 use crate::front::rpc::error::RpcError;
+use crate::front::rpc::methods::RpcMethod;
 use crate::front::rpc::params::Encoding;
 use crate::front::rpc::reply::{RequestId, put_error, put_result};
 use crate::limits;
@@ -111,7 +111,7 @@ impl RpcClients {
         self.all.entry(peer).or_default()
     }
 
-    fn answer(&mut self, to: &Requester, result: &RpcAnswer, peers: &mut Peers) {
+    fn answer<M: RpcMethod>(&mut self, to: &Requester, result: &M::Answer, peers: &mut Peers) {
         if let (Some(id), Some(peer)) = (&to.id, peers.get_mut(to.peer)) {
             put_result(id, result, peer.out.buffer());
             self.touched.insert(to.peer);

@@ -26,7 +26,7 @@ impl Host {
         }
         let answer = match asked {
             Supervision::List => Ok(self.list()),
-            Supervision::Status => Ok(self.status()),
+            Supervision::Status => Ok(Answer::Status(Box::new(self.status()))),
             Supervision::Agent { name } => {
                 let Some(agent) = self.peers.get(id).map(|peer| peer.pid) else { return };
                 Ok(self.expect_agent(agent, &name))
@@ -80,7 +80,7 @@ impl Host {
         runs
     }
 
-    pub(super) fn status(&mut self) -> Answer {
+    pub(super) fn status(&mut self) -> HostStatus {
         let runs = self.all_running();
         let count = |states: &[RunState]| {
             u64::try_from(runs.iter().filter(|run| states.contains(&run.state)).count()).unwrap_or(u64::MAX)
@@ -105,7 +105,7 @@ impl Host {
         };
         status.started = self.callers.started.list();
         self.tally.fill(&mut status, self.turn.now);
-        Answer::Status(Box::new(status))
+        status
     }
 
     /// Ends a command, or what it left running. The answer comes when it is over.

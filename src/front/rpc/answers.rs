@@ -1,65 +1,53 @@
 //! The answers to calls, and the contents of notifications.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::gathered::GatheredOutput;
 use super::kept_output::Gathering;
 use super::listing::ListedRun;
-use super::projects::ListedSession;
 use super::ring::{Gone, OutputRing};
 use crate::core::entry::PortHeld;
-use crate::front::answer::HostStatus;
 use crate::front::how_ended::HowEnded;
 
-#[derive(Debug, Clone, Serialize)]
-#[serde(untagged)]
-pub enum RpcAnswer {
-    Done {},
-    /// The host's facts.
-    Hello {
-        version: &'static str,
-        pid: u32,
-        methods: &'static [&'static str],
-    },
-    Started {
-        run: u64,
-    },
-    Cancelled {
-        /// True if the run was still running.
-        running: bool,
-    },
-    Accepted {
-        /// The number of bytes.
-        accepted: usize,
-    },
-    /// The event that a wait has met.
-    Met(Met),
-    List {
-        /// The runs, oldest first.
-        runs: Vec<ListedRun>,
-    },
-    Run(Box<ListedRun>),
-    Subscribed {
-        subscription: u64,
-    },
-    Host(Box<HostStatus>),
-    Session(Box<ListedSession>),
-    Sessions {
-        sessions: Vec<ListedSession>,
-    },
-    /// The variables for the commands of a project session.
-    SessionEnv {
-        env: BTreeMap<String, String>,
-    },
-    SessionEnded {
-        /// Its commands that are ending now.
-        ended: Vec<u64>,
-    },
-    /// A run's end and output.
-    Whole(Box<WholeAnswer>),
+/// Nothing to say but that it is done.
+#[derive(Debug, Serialize)]
+pub struct Done {}
+
+/// The host's facts.
+#[derive(Debug, Serialize)]
+pub struct Greeting {
+    pub version: &'static str,
+    pub pid: u32,
+    pub methods: &'static [&'static str],
+}
+
+#[derive(Debug, Serialize)]
+pub struct Started {
+    pub run: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Cancelled {
+    /// True if the run was still running.
+    pub running: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Accepted {
+    /// The number of bytes.
+    pub accepted: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunList {
+    /// Oldest first.
+    pub runs: Vec<ListedRun>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Subscribed {
+    pub subscription: u64,
 }
 
 /// The event that a wait has met.
@@ -139,23 +127,44 @@ fn lines_of_json(text: &str) -> Option<Vec<Value>> {
     lines.filter(|lines| !lines.is_empty())
 }
 
-/// The end of an answer to `exec.output`, after the chunks.
-#[derive(Debug, Clone, Serialize)]
-pub struct OutputRest {
-    next: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gone: Option<GoneOutput>,
-    exited: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit: Option<u8>,
-    closed: bool,
+/// The answer to `exec.output`. The host writes it by hand: see [`super::reply::put_chunks`].
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OutputAnswer {
+    pub chunks: Vec<AnsweredChunk>,
+    #[serde(flatten)]
+    pub rest: OutputRest,
 }
 
-#[derive(Debug, Clone, Serialize)]
-struct GoneOutput {
+/// A chunk in an answer, in the wanted encoding.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AnsweredChunk {
+    pub seq: u64,
+    /// `stdout`, `stderr` or `pty`.
+    pub stream: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+    pub at_ms: u64,
+}
+
+/// The end of an answer to `exec.output`, after the chunks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OutputRest {
+    pub next: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<GoneOutput>,
+    pub exited: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<u8>,
+    pub closed: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct GoneOutput {
     #[serde(flatten)]
-    gone: Gone,
-    journal: String,
+    pub gone: Gone,
+    pub journal: String,
 }
 
 impl OutputRest {

@@ -1,8 +1,12 @@
 //! The parameters of the methods, as received. [`super::start`] has those of a start.
 
 use rexec_sh::protocol::process::Signal;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use super::error::{BAD_PARAMS, RpcError};
+use crate::front::numbers::make_whole;
 use crate::text::encode::from_base64;
 
 /// The form of output in JSON.
@@ -249,3 +253,31 @@ pub struct UnsubscribeParams {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoParams {}
+
+/// Reads parameters. A parameter that is null counts as one that is left out. The error names the field.
+pub(super) fn read<P: DeserializeOwned>(mut params: Map<String, Value>) -> Result<P, RpcError> {
+    let refused = |words: String| RpcError::new(BAD_PARAMS, words);
+    let nulls: Vec<String> = params.iter().filter(|(_, value)| value.is_null()).map(|(name, _)| name.clone()).collect();
+    params.retain(|_, value| !value.is_null());
+    params.values_mut().for_each(make_whole);
+    for name in nulls {
+        // An unknown parameter is refused with any value.
+        let alone = Map::from_iter([(name, Value::Null)]);
+        let words = P::deserialize(&alone).err().map(|error| error.to_string()).unwrap_or_default();
+        if words.starts_with("unknown field") {
+            return Err(refused(format!("params: {words}")));
+        }
+    }
+    P::deserialize(&params).map_err(|error| {
+        // serde's words do not name a field whose value has a wrong type.
+        let words = error.to_string();
+        let is_culprit = |field: &&String| {
+            let mut others = params.clone();
+            others.remove(*field);
+            P::deserialize(&others).map_or_else(|other| other.to_string() != words, |_| true)
+        };
+        let is_told = words.contains("field `");
+        let culprit = if is_told { None } else { params.keys().find(is_culprit) };
+        refused(culprit.map_or_else(|| format!("params: {words}"), |field| format!("{field}: {words}")))
+    })
+}

@@ -1,6 +1,8 @@
 //! Project sessions in JSON-RPC: `session.create`, `session.list`, `session.destroy`, `session.suspend` and
 //! `session.resume`, and the part of a start that comes from one.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::error::{BAD_PARAMS, BUSY, NAME_TAKEN, RpcError};
@@ -44,6 +46,24 @@ pub struct ListedSession {
     pub created_at: String,
     /// The start of its last command.
     pub last_activity: String,
+}
+
+/// The project sessions.
+#[derive(Debug, Serialize)]
+pub struct SessionList {
+    pub sessions: Vec<ListedSession>,
+}
+
+/// The variables for the commands of a project session, with their values.
+#[derive(Debug, Serialize)]
+pub struct SessionVariables {
+    pub env: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct EndedSession {
+    /// Its commands that are ending now.
+    pub ended: Vec<u64>,
 }
 
 impl ListedSession {

@@ -20,7 +20,7 @@ pub struct OutputChunk {
 }
 
 /// The output that a reader missed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Gone {
     pub chunks: u64,
     pub bytes: u64,

@@ -1,14 +1,19 @@
 //! Lines and the calls that they become.
 
-use super::call::{METHODS, Method, RpcCall};
+use super::answers::{OutputAnswer, OutputRest};
+use super::call::RpcCall;
 use super::error::{BAD_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNKNOWN_METHOD};
+use super::methods::{Call, METHODS};
+use super::params::Encoding;
+use super::reply::{RequestId, put_chunks, put_result};
 use super::*;
+use crate::core::entry::Stream;
 use crate::front::budget::Budget;
 use crate::front::protocol::Protocol;
 use serde_json::Value;
 
 fn error(line: &str) -> (i32, String) {
-    let error = RpcCall::read(line.as_bytes()).unwrap().method.unwrap_err();
+    let error = RpcCall::read(line.as_bytes()).unwrap().call.unwrap_err();
     (error.code, error.message)
 }
 
@@ -55,7 +60,7 @@ fn an_error_names_no_type_of_this_program() {
         for value in ["true", "-1", "1.5", r#""""#, "{}", "[1,2,3]"] {
             let params = params.replace("VALUE", value);
             let line = format!(r#"{{"id":1,"method":"{method}","params":{{{params}}}}}"#);
-            let Some(Err(refused)) = RpcCall::read(line.as_bytes()).map(|call| call.method) else { continue };
+            let Some(Err(refused)) = RpcCall::read(line.as_bytes()).map(|call| call.call) else { continue };
             let is_ours = |word: &str| ["struct", "enum", "variants", "untagged"].contains(&word);
             assert!(!refused.message.split(' ').any(is_ours), "{line}: {}", refused.message);
         }
@@ -102,7 +107,7 @@ fn empty_lines_in_front_say_nothing_about_the_language() {
 fn integers_may_be_written_with_a_point() {
     let read = |params: &str| {
         let line = format!(r#"{{"id":1,"method":"exec.output","params":{params}}}"#);
-        RpcCall::read(line.as_bytes()).unwrap().method.map(|method| format!("{method:?}"))
+        RpcCall::read(line.as_bytes()).unwrap().call.map(|call| format!("{call:?}"))
     };
     let plain = read(r#"{"run":1000,"after":0,"wait_ms":20}"#);
     assert_eq!(read(r#"{"run":1e3,"after":-0,"wait_ms":20.0}"#), plain);
@@ -139,10 +144,10 @@ fn a_signal_has_the_names_that_kill_knows() {
 
 #[test]
 fn every_method_is_known_by_its_name() {
-    for name in METHODS {
+    for &name in METHODS {
         let line = format!(r#"{{"id":1,"method":"{name}"}}"#);
-        let method = RpcCall::read(line.as_bytes()).unwrap().method;
-        assert!(method.is_ok() || method.unwrap_err().code == BAD_PARAMS, "{name}");
+        let call = RpcCall::read(line.as_bytes()).unwrap().call;
+        assert!(call.is_ok() || call.unwrap_err().code == BAD_PARAMS, "{name}");
     }
 }
 
@@ -171,7 +176,7 @@ fn documented() -> Vec<(&'static str, Vec<String>)> {
             },
         )
     };
-    METHODS.into_iter().map(row).collect()
+    METHODS.iter().copied().map(row).collect()
 }
 
 /// Many programs write null for what they do not say.
@@ -181,7 +186,7 @@ fn null_is_as_good_as_nothing_for_every_parameter_of_every_method() {
         "session": "a", "dir": "/"});
     let read = |method: &str, params: &serde_json::Map<String, Value>| {
         let line = serde_json::json!({"id": 1, "method": method, "params": params});
-        RpcCall::read(line.to_string().as_bytes()).unwrap().method.map(|method| format!("{method:?}"))
+        RpcCall::read(line.to_string().as_bytes()).unwrap().call.map(|call| format!("{call:?}"))
     };
     let mut optional = 0;
     for (method, names) in documented() {
@@ -209,7 +214,7 @@ fn null_is_as_good_as_nothing_for_every_parameter_of_every_method() {
 fn a_start_says_what_no_command_can_have() {
     let start = |params: &str| {
         let line = format!(r#"{{"id":1,"method":"exec.start","params":{params}}}"#);
-        let Method::Start(params) = RpcCall::read(line.as_bytes()).unwrap().method.unwrap() else { panic!("a start") };
+        let Call::Start(params) = RpcCall::read(line.as_bytes()).unwrap().call.unwrap() else { panic!("a start") };
         params.request(Some("me"), "/srv")
     };
     for (params, words) in [
@@ -229,4 +234,21 @@ fn a_start_says_what_no_command_can_have() {
     }
     let request = start(r#"{"command":"echo $0"}"#).unwrap();
     assert_eq!((&*request.whoami, &*request.dir, request.exec.len()), ("me", "/srv", 3));
+}
+
+/// The host writes the answer to `exec.output` by hand.
+#[test]
+fn an_answer_with_output_has_the_form_of_its_type() {
+    let mut ring = ring::OutputRing::default();
+    ring.push(Stream::Out, b"gone".as_slice().into(), 1);
+    ring.push(Stream::Err, b"\"kept\"\n\xff".as_slice().into(), 2);
+    ring.shed(limits::ENTRY_OVERHEAD_BYTES + 8);
+    for (encoding, exit) in [(Encoding::Text, Some(3)), (Encoding::Base64, None)] {
+        let rest = OutputRest::new(7, &ring, 0, Some(2), exit, exit.is_some());
+        let (id, mut written, mut again) = (RequestId(5.into()), Vec::new(), Vec::new());
+        put_chunks(&id, ring.after(0), encoding, &rest, &mut written);
+        let (_, answer) = client::read_answer(&written).unwrap();
+        put_result(&id, &answer.unwrap().form::<OutputAnswer>().unwrap(), &mut again);
+        assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(written).unwrap());
+    }
 }

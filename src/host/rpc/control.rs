@@ -8,16 +8,17 @@ use crate::core::end::Stopper;
 use crate::core::engine::JobId;
 use crate::core::job::Job;
 use crate::front::TerminalEvent;
-use crate::front::rpc::answers::RpcAnswer;
+use crate::front::rpc::answers::{Cancelled, Done};
 use crate::front::rpc::error::{BAD_PARAMS, RpcError};
+use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::{CancelParams, ResizeParams, SignalParams, WriteParams};
 use crate::host::Host;
 use crate::host::runs::{InputState, KillRequest};
 use crate::limits;
 
-impl Host {
-    /// Queues input for a run. The answer comes when the run has taken it.
-    pub(super) fn write_to_run(&mut self, to: &Requester, params: WriteParams) -> Result<(), RpcError> {
+/// Queues input for a run. The answer comes when the run has taken it.
+impl Serve<method::Write, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: WriteParams) -> Served<method::Write> {
         let bytes = match (params.text, params.base64) {
             (Some(_), Some(_)) => return Err(RpcError::new(BAD_PARAMS, "base64: text is given, too")),
             (Some(text), None) => text.into_bytes(),
@@ -39,17 +40,21 @@ impl Host {
         run.inputs.push_back(PendingInput { to: to.clone(), bytes, taken: 0, is_end: params.eof });
         self.rpc.meet(to.peer).waiting += 1;
         self.turn.touch(job);
-        Ok(())
+        Ok(None)
     }
+}
 
+impl Host {
     /// A run that is not over. It is over for a client from the moment its exit can be told, although a process that
     /// it left may hold its output open a little longer.
     fn running(&mut self, job: JobId) -> Result<(), RpcError> {
         let is_over = self.kept(job)?.end().is_some();
         if is_over { Err(RpcError::run_is_over(job.0)) } else { Ok(()) }
     }
+}
 
-    pub(super) fn resize_run(&mut self, params: &ResizeParams) -> Result<RpcAnswer, RpcError> {
+impl Serve<method::Resize, Requester> for Host {
+    fn serve(&mut self, _: &Requester, params: ResizeParams) -> Served<method::Resize> {
         let job = JobId(params.run);
         self.running(job)?;
         if params.rows == 0 || params.cols == 0 {
@@ -62,20 +67,24 @@ impl Host {
         }
         let size = TerminalEvent::Size(params.rows, params.cols);
         self.runs.at_terminal(job, size, &mut self.turn, &mut self.engine, &mut self.peers);
-        Ok(RpcAnswer::Done {})
+        Ok(Some(Done {}))
     }
+}
 
-    pub(super) fn signal_for(&mut self, params: &SignalParams) -> Result<RpcAnswer, RpcError> {
+impl Serve<method::Signal, Requester> for Host {
+    fn serve(&mut self, _: &Requester, params: SignalParams) -> Served<method::Signal> {
         let Some(signal) = params.signal.signal() else {
             return Err(RpcError::new(BAD_PARAMS, "signal: neither a number from 1 to 64 nor the name of a signal"));
         };
         let job = JobId(params.run);
         self.running(job)?;
         self.signal_run(job, signal).map_err(|notice| RpcError::from(&notice))?;
-        Ok(RpcAnswer::Done {})
+        Ok(Some(Done {}))
     }
+}
 
-    pub(super) fn cancel_run(&mut self, to: &Requester, params: &CancelParams) -> Result<RpcAnswer, RpcError> {
+impl Serve<method::Cancel, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: CancelParams) -> Served<method::Cancel> {
         let job = JobId(params.run);
         let grace = params.grace_ms.map_or(self.options.grace, Duration::from_millis).min(limits::GRACE_MAX);
         if let Some(known) = self.engine.job(job).filter(|known| !known.has_ended()) {
@@ -86,16 +95,16 @@ impl Host {
             let by = if is_its_own { Stopper::Caller } else { Stopper::Client };
             if is_its_own && !is_reported {
                 self.engine.stop(job, by, grace, self.turn.now);
-                return Ok(RpcAnswer::Cancelled { running });
+                return Ok(Some(Cancelled { running }));
             }
             let ended = self.end_run(KillRequest { peer: None, job, by, grace });
-            return ended.map(|()| RpcAnswer::Cancelled { running }).map_err(|notice| RpcError::from(&notice));
+            return ended.map(|()| Some(Cancelled { running })).map_err(|notice| RpcError::from(&notice));
         }
         self.kept(job)?;
         if self.runs.get(job).is_some() {
             // Processes that it left running end, too.
             let _ = self.end_run(KillRequest { peer: None, job, by: Stopper::Client, grace });
         }
-        Ok(RpcAnswer::Cancelled { running: false })
+        Ok(Some(Cancelled { running: false }))
     }
 }

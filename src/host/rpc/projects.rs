@@ -1,28 +1,34 @@
 //! Project sessions for programs: defines, lists, pauses and ends them.
 
+use super::Requester;
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
 use crate::front::projects::{ProjectDefinition, ProjectId};
-use crate::front::rpc::answers::RpcAnswer;
 use crate::front::rpc::error::{BAD_PARAMS, RpcError};
-use crate::front::rpc::projects::ListedSession;
+use crate::front::rpc::methods::{Serve, Served, method};
+use crate::front::rpc::params::NoParams;
+use crate::front::rpc::projects::{EndedSession, ListedSession, SessionList, SessionParams, SessionVariables};
 use crate::front::rpc::start::StartParams;
 use crate::host::Host;
 use crate::host::project_sessions::{commands, is_in_use, now};
 use crate::host::runs::KillRequest;
 
-impl Host {
-    pub(super) fn create_session(&mut self, wanted: ProjectDefinition) -> Result<RpcAnswer, RpcError> {
+impl Serve<method::CreateSession, Requester> for Host {
+    fn serve(&mut self, _: &Requester, wanted: ProjectDefinition) -> Served<method::CreateSession> {
         let id = self.projects.known.define(wanted, &now())?;
         self.keep_projects();
-        self.listed_session(id).map(|listed| RpcAnswer::Session(Box::new(listed)))
+        self.listed_session(id).map(Some)
     }
+}
 
-    pub(super) fn list_sessions(&self) -> RpcAnswer {
+impl Serve<method::ListSessions, Requester> for Host {
+    fn serve(&mut self, _: &Requester, _: NoParams) -> Served<method::ListSessions> {
         let all = self.projects.known.iter().filter_map(|known| self.listed_session(known.id).ok());
-        RpcAnswer::Sessions { sessions: all.collect() }
+        Ok(Some(SessionList { sessions: all.collect() }))
     }
+}
 
+impl Host {
     fn listed_session(&self, id: ProjectId) -> Result<ListedSession, RpcError> {
         let (running, left) = commands(id, &self.runs, &self.engine);
         let is_background = |job: &&JobId| self.rpc.kept.get(job).is_some_and(|run| run.facts.background);
@@ -38,16 +44,20 @@ impl Host {
         let known = self.projects.known.find(word).map(|known| known.id);
         known.ok_or_else(|| RpcError::no_such_session(word))
     }
+}
 
-    pub(super) fn session_env(&self, word: &str) -> Result<RpcAnswer, RpcError> {
-        let known = self.projects.known.find(word).ok_or_else(|| RpcError::no_such_session(word))?;
+impl Serve<method::SessionEnv, Requester> for Host {
+    fn serve(&mut self, _: &Requester, SessionParams { session }: SessionParams) -> Served<method::SessionEnv> {
+        let known = self.projects.known.find(&session).ok_or_else(|| RpcError::no_such_session(&session))?;
         let ports = known.port_variables().into_iter().map(|(name, port)| (name.to_owned(), port));
-        Ok(RpcAnswer::SessionEnv { env: known.env.clone().into_iter().chain(ports).collect() })
+        Ok(Some(SessionVariables { env: known.env.clone().into_iter().chain(ports).collect() }))
     }
+}
 
-    /// Ends its commands, and what they left running, and forgets it.
-    pub(super) fn destroy_session(&mut self, word: &str) -> Result<RpcAnswer, RpcError> {
-        let id = self.session_named(word)?;
+/// Ends its commands, and what they left running, and forgets it.
+impl Serve<method::DestroySession, Requester> for Host {
+    fn serve(&mut self, _: &Requester, params: SessionParams) -> Served<method::DestroySession> {
+        let id = self.session_named(&params.session)?;
         let (running, left) = commands(id, &self.runs, &self.engine);
         for &job in &running {
             // A paused command gets its signals when it goes on.
@@ -60,11 +70,25 @@ impl Host {
         self.projects.known.remove(id);
         self.keep_projects();
         self.begin_held_back();
-        Ok(RpcAnswer::SessionEnded { ended: running.iter().chain(&left).map(|job| job.0).collect() })
+        Ok(Some(EndedSession { ended: running.iter().chain(&left).map(|job| job.0).collect() }))
     }
+}
 
-    /// Pauses its commands, or resumes them.
-    pub(super) fn suspend_session(&mut self, word: &str, is_suspended: bool) -> Result<RpcAnswer, RpcError> {
+impl Serve<method::SuspendSession, Requester> for Host {
+    fn serve(&mut self, _: &Requester, params: SessionParams) -> Served<method::SuspendSession> {
+        self.suspend_session(&params.session, true).map(Some)
+    }
+}
+
+impl Serve<method::ResumeSession, Requester> for Host {
+    fn serve(&mut self, _: &Requester, params: SessionParams) -> Served<method::ResumeSession> {
+        self.suspend_session(&params.session, false).map(Some)
+    }
+}
+
+impl Host {
+    /// Pauses the commands of a project session, or resumes them.
+    fn suspend_session(&mut self, word: &str, is_suspended: bool) -> Result<ListedSession, RpcError> {
         let id = self.session_named(word)?;
         let (running, left) = commands(id, &self.runs, &self.engine);
         let name = self.projects.known.get(id).map(|known| known.name.clone()).unwrap_or_default();
@@ -83,7 +107,7 @@ impl Host {
         }
         let done = if is_suspended { "suspended" } else { "resumed" };
         self.screen.say(format_args!("… the project session {name} is {done}, as a program asked"));
-        self.listed_session(id).map(|listed| RpcAnswer::Session(Box::new(listed)))
+        self.listed_session(id)
     }
 
     /// Completes a start with the project session that it names, which is the second result.

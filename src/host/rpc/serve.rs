@@ -9,14 +9,15 @@ use super::watcher::{ToldEvents, Watcher};
 use super::{Requester, Subscription};
 use crate::core::engine::JobId;
 use crate::core::job::Job;
-use crate::front::answer::Answer;
 use crate::front::projects::ProjectId;
-use crate::front::rpc::answers::{Met, RpcAnswer};
-use crate::front::rpc::call::{METHODS, Method, RpcCall};
+use crate::front::rpc::answers::{Done, Greeting, Met, RunList, Subscribed};
+use crate::front::rpc::call::RpcCall;
 use crate::front::rpc::error::{BAD_PARAMS, ENDING, RpcError, SANDBOXED};
 use crate::front::rpc::listing::ListedRun;
+use crate::front::rpc::methods::{AnswerCalls, Call, METHODS, Permission, RpcMethod, Serve, Served, method};
 use crate::front::rpc::params::{
-    Awaited, Encoding, HelloParams, ListParams, OutputParams, RunEvent, SubscribeParams, WaitParams,
+    Awaited, Encoding, HelloParams, ListParams, NoParams, OutputParams, RunEvent, RunParams, SubscribeParams,
+    UnsubscribeParams, WaitParams,
 };
 use crate::front::rpc::reply::put_error;
 use crate::host::run::ActiveRun;
@@ -30,19 +31,15 @@ impl Host {
     pub(in crate::host) fn serve_rpc(&mut self, peer: PeerId, call: RpcCall) {
         self.peers.end_greeting(peer);
         let to = Requester { peer, id: call.id };
-        let answered = self.count_connection(peer).and(call.method).and_then(|method| self.obey(&to, method));
-        match answered {
-            Ok(None) => {}
-            Ok(Some(answer)) => self.rpc.answer(&to, &answer, &mut self.peers),
-            Err(error) => {
-                if (to.id.is_some() || call.is_broken)
-                    && let Some(known) = self.peers.get_mut(peer)
-                {
-                    put_error(to.id.as_ref(), &error, known.out.buffer());
-                }
-                if error.code == SANDBOXED || !self.rpc.all.contains_key(&peer) {
-                    return self.peers.let_go(peer, &mut self.turn, &mut self.engine);
-                }
+        let served = self.count_connection(peer).and(call.call).and_then(|call| self.obey(&to, call));
+        if let Err(error) = served {
+            if (to.id.is_some() || call.is_broken)
+                && let Some(known) = self.peers.get_mut(peer)
+            {
+                put_error(to.id.as_ref(), &error, known.out.buffer());
+            }
+            if error.code == SANDBOXED || !self.rpc.all.contains_key(&peer) {
+                return self.peers.let_go(peer, &mut self.turn, &mut self.engine);
             }
         }
         self.peers.touch(peer);
@@ -60,45 +57,24 @@ impl Host {
         Ok(())
     }
 
-    /// Obeys a call. `None` when the answer comes later, or has been given.
-    fn obey(&mut self, to: &Requester, method: Method) -> Result<Option<RpcAnswer>, RpcError> {
+    /// Obeys a call, if its caller may.
+    fn obey(&mut self, to: &Requester, call: Call) -> Result<(), RpcError> {
         self.prove(to.peer)?;
-        match needed(&method) {
+        match call.permission() {
             // The check of a command's caller waits until its name is known.
-            Needed::Start if self.is_closing() => {
+            Permission::Start if self.is_closing() => {
                 let sentence = "the host is ending; nothing was run";
                 return Err(RpcError::new(ENDING, sentence).hint("start rexec-host, then run the command again"));
             }
-            Needed::Start => {}
-            Needed::Decide => self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?,
-            Needed::Supervise => self.may_supervise(to.peer).map_err(|doubt| refusal(&doubt))?,
+            Permission::Start => {}
+            Permission::Decide => self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?,
+            Permission::Supervise => self.may_supervise(to.peer).map_err(|doubt| refusal(&doubt))?,
         }
         if self.rpc.meet(to.peer).waiting >= limits::RPC_WAITING_MAX {
             let sentence = format!("{} requests of this connection wait already", limits::RPC_WAITING_MAX);
             return Err(RpcError::busy(sentence).hint("wait for the answer to one of them"));
         }
-        match method {
-            Method::Hello(params) => Ok(Some(self.greet_client(to.peer, params))),
-            Method::Run(params) => self.start_for(to, &params, true).map(|()| None),
-            Method::Start(params) => self.start_for(to, &params, false).map(|()| None),
-            Method::Write(params) => self.write_to_run(to, params).map(|()| None),
-            Method::Resize(params) => self.resize_run(&params).map(Some),
-            Method::Signal(params) => self.signal_for(&params).map(Some),
-            Method::Cancel(params) => self.cancel_run(to, &params).map(Some),
-            Method::Output(params) => self.read_output(to, &params).map(|()| None),
-            Method::Wait(params) => self.wait_for_run(to, &params),
-            Method::Status(params) => self.status_of(JobId(params.run)).map(Some),
-            Method::List(params) => self.list_for(&params).map(|runs| Some(RpcAnswer::List { runs })),
-            Method::Subscribe(params) => self.subscribe(to.peer, params).map(Some),
-            Method::Unsubscribe(params) => self.unsubscribe(to.peer, params.subscription).map(Some),
-            Method::CreateSession(wanted) => self.create_session(*wanted).map(Some),
-            Method::ListSessions => Ok(Some(self.list_sessions())),
-            Method::DestroySession(params) => self.destroy_session(&params.session).map(Some),
-            Method::SessionEnv(params) => self.session_env(&params.session).map(Some),
-            Method::SuspendSession(params) => self.suspend_session(&params.session, true).map(Some),
-            Method::ResumeSession(params) => self.suspend_session(&params.session, false).map(Some),
-            Method::HostStatus => Ok(Some(self.host_status())),
-        }
+        call.serve_by(self, to)
     }
 
     /// Makes a client prove once that no relay of bytes is in between, if that is required.
@@ -121,13 +97,6 @@ impl Host {
             }
             refusal(&doubt)
         })
-    }
-
-    fn greet_client(&mut self, peer: PeerId, params: HelloParams) -> RpcAnswer {
-        if params.whoami.is_some() {
-            self.rpc.meet(peer).name = params.whoami;
-        }
-        RpcAnswer::Hello { version: env!("CARGO_PKG_VERSION"), pid: std::process::id(), methods: &METHODS }
     }
 
     /// Starts retaining output for a run the client named.
@@ -159,17 +128,59 @@ impl Host {
         Ok(())
     }
 
-    fn read_output(&mut self, to: &Requester, params: &OutputParams) -> Result<(), RpcError> {
+    /// Starts searching the output of a run for a text. Returns the line that has it already.
+    fn look_for_text(&mut self, job: JobId, text: &[u8]) -> Result<Option<String>, RpcError> {
+        let run = self.kept(job)?;
+        if run.replies.iter().filter_map(PendingReply::text).count() >= limits::RPC_TEXT_WAITS_MAX {
+            let sentence = format!("{} requests wait for texts of run {} already", limits::RPC_TEXT_WAITS_MAX, job.0);
+            return Err(RpcError::busy(sentence).hint("wait for the answer to one of them"));
+        }
+        Ok(run.texts.add(text, run.output.ring()))
+    }
+
+    fn state_of(&self, job: JobId) -> &'static str {
+        let is_paused = self.runs.get(job).is_some_and(ActiveRun::is_paused);
+        match self.engine.job(job) {
+            None => "closed",
+            Some(known) if known.has_ended() => "closed",
+            Some(known) if known.is_queued() => "queued",
+            Some(_) if is_paused => "paused",
+            Some(known) if known.waiting().is_some() => "asks",
+            Some(known) if known.is_running() => "running",
+            Some(_) => "exited",
+        }
+    }
+}
+
+impl AnswerCalls<Requester> for Host {
+    fn answer<M: RpcMethod>(&mut self, to: &Requester, answer: &M::Answer) {
+        self.rpc.answer::<M>(to, answer, &mut self.peers);
+    }
+}
+
+impl Serve<method::Hello, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: HelloParams) -> Served<method::Hello> {
+        if params.whoami.is_some() {
+            self.rpc.meet(to.peer).name = params.whoami;
+        }
+        Ok(Some(Greeting { version: env!("CARGO_PKG_VERSION"), pid: std::process::id(), methods: METHODS }))
+    }
+}
+
+impl Serve<method::Output, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: OutputParams) -> Served<method::Output> {
         if params.encoding == Encoding::Binary {
             return Err(RpcError::new(BAD_PARAMS, "encoding: binary is for output that is told, not for answers"));
         }
         let most = params.max_bytes.unwrap_or(limits::RPC_READ_BYTES).min(limits::RPC_READ_BYTES_MAX);
         let until = self.turn.now + Duration::from_millis(params.wait_ms).min(limits::TIMEOUT_MAX);
         let waiting = Awaiting::Output { after: params.after, most, encoding: params.encoding, is_due: false };
-        self.wait_for(JobId(params.run), to, waiting, Some(until))
+        self.wait_for(JobId(params.run), to, waiting, Some(until)).map(|()| None)
     }
+}
 
-    fn wait_for_run(&mut self, to: &Requester, params: &WaitParams) -> Result<Option<RpcAnswer>, RpcError> {
+impl Serve<method::Wait, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: WaitParams) -> Served<method::Wait> {
         let job = JobId(params.run);
         let timeout = params.timeout_ms.map(|ms| Duration::from_millis(ms).min(limits::TIMEOUT_MAX));
         let until = timeout.map(|timeout| self.turn.now + timeout);
@@ -190,27 +201,20 @@ impl Host {
             return Err(bad("port: only a wait for a port has one"));
         }
         if self.kept(job).is_err() && (1..=self.engine.count()).contains(&params.run) {
-            return Ok(Some(RpcAnswer::Met(Met { met: "gone", ..Met::default() })));
+            return Ok(Some(Met { met: "gone", ..Met::default() }));
         }
         if let Awaiting::Text(text) = &waiting
             && let Some(line) = self.look_for_text(job, text)?
         {
-            return Ok(Some(RpcAnswer::Met(Met::text(line))));
+            return Ok(Some(Met::text(line)));
         }
         self.wait_for(job, to, waiting, until).map(|()| None)
     }
+}
 
-    /// Starts searching the output of a run for a text. Returns the line that has it already.
-    fn look_for_text(&mut self, job: JobId, text: &[u8]) -> Result<Option<String>, RpcError> {
-        let run = self.kept(job)?;
-        if run.replies.iter().filter_map(PendingReply::text).count() >= limits::RPC_TEXT_WAITS_MAX {
-            let sentence = format!("{} requests wait for texts of run {} already", limits::RPC_TEXT_WAITS_MAX, job.0);
-            return Err(RpcError::busy(sentence).hint("wait for the answer to one of them"));
-        }
-        Ok(run.texts.add(text, run.output.ring()))
-    }
-
-    fn subscribe(&mut self, peer: PeerId, params: SubscribeParams) -> Result<RpcAnswer, RpcError> {
+impl Serve<method::Subscribe, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: SubscribeParams) -> Served<method::Subscribe> {
+        let peer = to.peer;
         if self.rpc.meet(peer).subscriptions.len() >= limits::RPC_SUBSCRIPTIONS_MAX {
             let sentence = format!("this connection has {} subscriptions already", limits::RPC_SUBSCRIPTIONS_MAX);
             return Err(RpcError::busy(sentence).hint("end one of them, with events.unsubscribe"));
@@ -237,10 +241,13 @@ impl Host {
         }
         let subscription = Subscription { told, encoding: params.encoding, is_for_all: params.runs.is_none() };
         self.rpc.meet(peer).subscriptions.insert(number, subscription);
-        Ok(RpcAnswer::Subscribed { subscription: number })
+        Ok(Some(Subscribed { subscription: number }))
     }
+}
 
-    fn unsubscribe(&mut self, peer: PeerId, number: u64) -> Result<RpcAnswer, RpcError> {
+impl Serve<method::Unsubscribe, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: UnsubscribeParams) -> Served<method::Unsubscribe> {
+        let (peer, number) = (to.peer, params.subscription);
         if self.rpc.meet(peer).subscriptions.remove(&number).is_none() {
             return Err(RpcError::new(
                 BAD_PARAMS,
@@ -250,32 +257,23 @@ impl Host {
         for run in self.rpc.kept.values_mut() {
             run.watchers.retain(|watcher| watcher.peer != peer || watcher.subscription != Some(number));
         }
-        Ok(RpcAnswer::Done {})
+        Ok(Some(Done {}))
     }
+}
 
-    fn state_of(&self, job: JobId) -> &'static str {
-        let is_paused = self.runs.get(job).is_some_and(ActiveRun::is_paused);
-        match self.engine.job(job) {
-            None => "closed",
-            Some(known) if known.has_ended() => "closed",
-            Some(known) if known.is_queued() => "queued",
-            Some(_) if is_paused => "paused",
-            Some(known) if known.waiting().is_some() => "asks",
-            Some(known) if known.is_running() => "running",
-            Some(_) => "exited",
-        }
-    }
-
-    fn status_of(&mut self, job: JobId) -> Result<RpcAnswer, RpcError> {
+impl Serve<method::Status, Requester> for Host {
+    fn serve(&mut self, _: &Requester, params: RunParams) -> Served<method::Status> {
+        let job = JobId(params.run);
         self.kept(job)?;
         let (state, now) = (self.state_of(job), self.turn.now);
         let InUse { ports, processes } = self.runs.in_use(job, now);
         let run = self.kept(job)?;
-        let listed = ListedRun { ports, processes: Some(processes), ..run.listed(state, now) };
-        Ok(RpcAnswer::Run(Box::new(listed)))
+        Ok(Some(ListedRun { ports, processes: Some(processes), ..run.listed(state, now) }))
     }
+}
 
-    fn list_for(&mut self, params: &ListParams) -> Result<Vec<ListedRun>, RpcError> {
+impl Serve<method::List, Requester> for Host {
+    fn serve(&mut self, _: &Requester, params: ListParams) -> Served<method::List> {
         let session = params.session.as_ref().map(|word| self.session_named(word)).transpose()?.map(ProjectId::name);
         let is_in = |run: &KeptRun| session.is_none() || run.facts.session == session;
         let live: Vec<JobId> = self.engine.jobs().filter(|(_, job)| !Job::has_ended(job)).map(|(job, _)| job).collect();
@@ -292,44 +290,13 @@ impl Host {
                 None => listed,
             }
         });
-        Ok(listed.collect())
-    }
-
-    fn host_status(&mut self) -> RpcAnswer {
-        match self.status() {
-            Answer::Status(status) => RpcAnswer::Host(status),
-            _ => RpcAnswer::Done {},
-        }
+        Ok(Some(RunList { runs: listed.collect() }))
     }
 }
 
-/// The permission that a call needs.
-enum Needed {
-    Start,
-    /// Type for commands, or set what they begin with.
-    Decide,
-    /// See, pause or end them.
-    Supervise,
-}
-
-fn needed(method: &Method) -> Needed {
-    match method {
-        Method::Run(_) | Method::Start(_) => Needed::Start,
-        Method::Write(_) | Method::Resize(_) | Method::CreateSession(_) | Method::SessionEnv(_) => Needed::Decide,
-        Method::Hello(_)
-        | Method::Signal(_)
-        | Method::Cancel(_)
-        | Method::Output(_)
-        | Method::Wait(_)
-        | Method::Status(_)
-        | Method::List(_)
-        | Method::Subscribe(_)
-        | Method::Unsubscribe(_)
-        | Method::ListSessions
-        | Method::DestroySession(_)
-        | Method::SuspendSession(_)
-        | Method::ResumeSession(_)
-        | Method::HostStatus => Needed::Supervise,
+impl Serve<method::ReadHostStatus, Requester> for Host {
+    fn serve(&mut self, _: &Requester, _: NoParams) -> Served<method::ReadHostStatus> {
+        Ok(Some(self.status()))
     }
 }
 

@@ -9,8 +9,9 @@ use super::kept_run::KeptRun;
 use super::pending_reply::{Awaiting, PendingReply};
 use super::{Requester, RpcClients};
 use crate::core::engine::JobId;
-use crate::front::rpc::answers::{Met, OutputRest, RpcAnswer, WholeAnswer};
+use crate::front::rpc::answers::{Accepted, Met, OutputRest, WholeAnswer};
 use crate::front::rpc::error::RpcError;
+use crate::front::rpc::methods::method;
 use crate::front::rpc::params::Encoding;
 use crate::front::rpc::reply::put_chunks;
 use crate::host::peers::Peers;
@@ -34,7 +35,7 @@ impl KeptRun {
         let has_texts = self.replies.iter().any(waits_for_text);
         for mut reply in std::mem::take(&mut self.replies) {
             let is_late = reply.until.is_some_and(|until| until <= now);
-            let answer = match &mut reply.waiting {
+            let is_answered = match &mut reply.waiting {
                 Awaiting::Output { after, most, encoding, is_due } => {
                     let (after, most, encoding) = (*after, *most, *encoding);
                     *is_due |= is_late || self.output.ring().last_seq() > after || self.end().is_some();
@@ -44,35 +45,39 @@ impl KeptRun {
                     }
                     if *is_due && clients.has_room(reply.to.peer, job, peers) {
                         self.answer_output(&reply.to, (after, most, encoding), job, clients, peers);
-                        clients.end_wait(reply.to.peer);
-                        continue;
+                        true
+                    } else {
+                        false
                     }
-                    None
                 }
                 Awaiting::Restart(restart) => {
                     if self.is_closed() {
-                        clients.end_wait(reply.to.peer);
                         clients.restarts.extend(restart.take().map(|restart| *restart));
-                        continue;
                     }
-                    None
+                    self.is_closed()
                 }
                 Awaiting::Answer { parses } => {
                     let is_over = self.is_closed() && self.is_told(reply.to.peer);
                     let has_room = is_over && clients.has_room(reply.to.peer, job, peers);
-                    has_room.then(|| self.whole_answer(job, *parses))
+                    if has_room {
+                        let answer = self.whole_answer(job, *parses);
+                        clients.answer::<method::Run>(&reply.to, &answer, peers);
+                    }
+                    has_room
                 }
-                waiting => self
-                    .awaited(job, &reply.to, waiting, &found, now, runs)
-                    .or(is_late.then(|| Met { met: "time", ..Met::default() }))
-                    .map(RpcAnswer::Met),
+                waiting => {
+                    let met = self.awaited(job, &reply.to, waiting, &found, now, runs);
+                    let met = met.or(is_late.then(|| Met { met: "time", ..Met::default() }));
+                    if let Some(met) = &met {
+                        clients.answer::<method::Wait>(&reply.to, met, peers);
+                    }
+                    met.is_some()
+                }
             };
-            match answer {
-                Some(answer) => {
-                    clients.answer(&reply.to, &answer, peers);
-                    clients.end_wait(reply.to.peer);
-                }
-                None => self.replies.push(reply),
+            if is_answered {
+                clients.end_wait(reply.to.peer);
+            } else {
+                self.replies.push(reply);
             }
         }
         if has_texts && self.replies.len() < before {
@@ -115,11 +120,10 @@ impl KeptRun {
         Some(Met { met: "exit", exit: Some(end.exit), ..Met::default() })
     }
 
-    fn whole_answer(&mut self, job: JobId, parses: bool) -> RpcAnswer {
+    fn whole_answer(&mut self, job: JobId, parses: bool) -> WholeAnswer {
         let end = self.end().cloned().unwrap_or_default();
         let gathering = self.output.take_gathering();
-        let answer = WholeAnswer::new(job.0, end, &gathering, parses).with_port_held(self.held().cloned());
-        RpcAnswer::Whole(Box::new(answer))
+        WholeAnswer::new(job.0, end, &gathering, parses).with_port_held(self.held().cloned())
     }
 
     fn answer_output(
@@ -175,7 +179,7 @@ impl KeptRun {
                     if !is_last {
                         continue;
                     }
-                    clients.answer(&input.to, &RpcAnswer::Accepted { accepted: input.taken }, peers);
+                    clients.answer::<method::Write>(&input.to, &Accepted { accepted: input.taken }, peers);
                 }
             }
             if let Some(input) = self.inputs.pop_front() {

@@ -10,11 +10,12 @@ use crate::core::log::Lag;
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::output_filter::OutputFilter;
 use crate::front::projects::ProjectId;
-use crate::front::rpc::answers::RpcAnswer;
+use crate::front::rpc::answers::Started;
 use crate::front::rpc::error::{NAME_TAKEN, RpcError};
 use crate::front::rpc::gathered::GatheredOutput;
 use crate::front::rpc::kept_output::{Gathering, KeptOutput};
 use crate::front::rpc::listing::RunFacts;
+use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::{Encoding, RunEvent};
 use crate::front::rpc::start::{Cleaning, StartParams};
 use crate::host::Host;
@@ -28,9 +29,27 @@ use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::Mode;
 
+impl Serve<method::Run, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: StartParams) -> Served<method::Run> {
+        self.start_for(to, &params, true).map(|()| None)
+    }
+}
+
+impl Serve<method::Start, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: StartParams) -> Served<method::Start> {
+        self.start_for(to, &params, false).map(|()| None)
+    }
+}
+
+impl Serve<method::RunBackground, Requester> for Host {
+    fn serve(&mut self, to: &Requester, params: StartParams) -> Served<method::RunBackground> {
+        Serve::<method::Start, _>::serve(self, to, StartParams { background: true, ..params })
+    }
+}
+
 impl Host {
     /// Starts a command. With `is_run`, the answer comes at its end.
-    pub(super) fn start_for(&mut self, to: &Requester, params: &StartParams, is_run: bool) -> Result<(), RpcError> {
+    fn start_for(&mut self, to: &Requester, params: &StartParams, is_run: bool) -> Result<(), RpcError> {
         let host_dir = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let name = self.rpc.meet(to.peer).name.clone();
         let asked = params;
@@ -184,7 +203,7 @@ impl Host {
             let waiting = Awaiting::Answer { parses: params.parse };
             run.replies.push(PendingReply { to: to.clone(), waiting, until: None });
         } else {
-            self.rpc.answer(to, &RpcAnswer::Started { run: job.0 }, &mut self.peers);
+            self.rpc.answer::<method::Start>(to, &Started { run: job.0 }, &mut self.peers);
         }
         self.rpc.keep(job, run, &mut self.turn);
     }

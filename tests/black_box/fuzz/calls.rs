@@ -2,7 +2,7 @@
 
 use rexec_host::front::PeerRequest;
 use rexec_host::front::rpc::RpcLanguage;
-use rexec_host::front::rpc::call::{METHODS, Method};
+use rexec_host::front::rpc::methods::{Call, METHODS};
 
 use super::mutation::mutated;
 use crate::support::dice::{Dice, rounds, tell};
@@ -43,7 +43,7 @@ fn calls(pieces: &[&[u8]]) -> Vec<String> {
         inbox.extend_from_slice(piece);
         while let Some(request) = language.take(&mut inbox).expect("no line is too long") {
             let PeerRequest::Rpc(call) = request else { panic!("not a call: {request:?}") };
-            if let Ok(Method::Run(start) | Method::Start(start)) = &call.method
+            if let Ok(Call::Run(start) | Call::Start(start) | Call::RunBackground(start)) = &call.call
                 && let Ok(request) = start.request(Some("me"), "/")
             {
                 assert!(request.dir.starts_with('/') && !request.exec[0].is_empty());

@@ -58,7 +58,7 @@ fn check(asked: &PeerRequest, sent: usize) {
         PeerRequest::Terminal(TerminalEvent::Keys(keys)) => assert!(keys.len() <= sent),
         PeerRequest::Send(request) => assert!(request.text.len() <= 3 * sent),
         PeerRequest::Attach(_) => {}
-        PeerRequest::Rpc(call) => assert!(call.is_broken || call.id.is_some() || call.method.is_ok() || sent > 0),
+        PeerRequest::Rpc(call) => assert!(call.is_broken || call.id.is_some() || call.call.is_ok() || sent > 0),
         PeerRequest::Terminal(_)
         | PeerRequest::HasLetGo
         | PeerRequest::Abort

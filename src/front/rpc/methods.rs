@@ -1,0 +1,191 @@
+//! The methods of JSON-RPC, in one table: name, parameters, answer, what a caller needs to be allowed, what it does.
+//!
+//! The table makes the host's dispatch, the answer to `hello`, the calls of clients and the document of `rexec schema
+//! rpc`, and a test compares the list in `rexec help protocol` with it. A method's parameters and its answer are types of
+//! the files beside this one, and the host serves it in an `impl Serve<method::…>`, without which the table does not
+//! compile.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::answers::{
+    Accepted, Cancelled, Done, Greeting, Met, OutputAnswer, RunList, Started, Subscribed, WholeAnswer,
+};
+use super::error::RpcError;
+use super::listing::ListedRun;
+use super::params::{
+    CancelParams, HelloParams, ListParams, NoParams, OutputParams, ResizeParams, RunParams, SignalParams,
+    SubscribeParams, UnsubscribeParams, WaitParams, WriteParams, read,
+};
+use super::projects::{EndedSession, ListedSession, SessionList, SessionParams, SessionVariables};
+use super::start::{StartParams, StreamMode};
+use crate::front::answer::HostStatus;
+use crate::front::projects::ProjectDefinition;
+
+/// A method, as a type that stands for it.
+pub trait RpcMethod {
+    const NAME: &'static str;
+    type Params;
+    type Answer: Serialize;
+}
+
+/// What a caller must be allowed to do, so that it may call a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permission {
+    /// Run a command.
+    Start,
+    /// Type for commands, or set what they begin with.
+    Decide,
+    /// See, pause or end them.
+    Supervise,
+}
+
+/// The outcome of a call: its answer, or `None` when that comes later or has been given.
+pub type Served<M> = Result<Option<<M as RpcMethod>::Answer>, RpcError>;
+
+/// The service of one method. `To` says whom to answer.
+pub trait Serve<M: RpcMethod, To> {
+    /// Does what a call asks.
+    ///
+    /// # Errors
+    /// The call is refused.
+    fn serve(&mut self, to: &To, params: M::Params) -> Served<M>;
+}
+
+/// A host that answers calls.
+pub trait AnswerCalls<To> {
+    fn answer<M: RpcMethod>(&mut self, to: &To, answer: &M::Answer);
+}
+
+/// A row of the table, for the manual.
+#[derive(Debug)]
+pub struct MethodText {
+    pub name: &'static str,
+    /// What it does, as a phrase.
+    pub text: &'static str,
+}
+
+macro_rules! rpc {
+    (
+        $(#[doc = $text:literal] $name:literal $method:ident($params:ty) -> $answer:ty, $permission:ident;)+
+        $($alias:literal = $of:ident $(, $change:expr)?;)+
+    ) => {
+        /// A type for each method.
+        pub mod method {
+            $(#[doc = $text] #[derive(Debug)] pub struct $method;)+
+        }
+
+        $(impl RpcMethod for method::$method {
+            const NAME: &'static str = $name;
+            type Params = $params;
+            type Answer = $answer;
+        })+
+
+        /// A call: its method and its parameters.
+        #[derive(Debug)]
+        pub enum Call {
+            $(#[doc = $text] $method(Box<$params>),)+
+        }
+
+        /// The names of all methods.
+        pub const METHODS: &[&str] = &[$($name,)+ $($alias),+];
+
+        /// The table as the manual has it: the methods, without their other names.
+        pub const TEXTS: &[MethodText] = &[$(MethodText { name: $name, text: $text }),+];
+
+        impl Call {
+            /// The call of the method of this name; `None` for an unknown method.
+            pub(super) fn named(name: &str, params: Map<String, Value>) -> Option<Result<Self, RpcError>> {
+                Some(match name {
+                    $($name => read(params).map(Self::$method),)+
+                    $($alias => {
+                        let params = read(params);
+                        $(let params = params.map(|params| altered(params, $change));)?
+                        params.map(Self::$of)
+                    })+
+                    _ => return None,
+                })
+            }
+
+            #[must_use]
+            pub fn permission(&self) -> Permission {
+                match self {
+                    $(Self::$method(_) => Permission::$permission,)+
+                }
+            }
+
+            /// Has the host serve the call, and answers it unless the answer comes later.
+            ///
+            /// # Errors
+            /// The call is refused.
+            pub fn serve_by<To, H>(self, host: &mut H, to: &To) -> Result<(), RpcError>
+            where
+                H: AnswerCalls<To> $(+ Serve<method::$method, To>)+,
+            {
+                match self {
+                    $(Self::$method(params) => {
+                        if let Some(answer) = Serve::<method::$method, To>::serve(host, to, *params)? {
+                            host.answer::<method::$method>(to, &answer);
+                        }
+                    })+
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+rpc! {
+    /// Gives the client's name, for its runs.
+    "hello" Hello(HelloParams) -> Greeting, Supervise;
+    /// Runs a command; the answer comes at its end.
+    "exec.run" Run(StartParams) -> WholeAnswer, Start;
+    /// Starts a command; the answer comes at once.
+    "exec.start" Start(StartParams) -> Started, Start;
+    /// Starts a command that outlives the connection.
+    "exec.runBackground" RunBackground(StartParams) -> Started, Start;
+    /// Writes to a run's input.
+    "exec.write" Write(WriteParams) -> Accepted, Decide;
+    /// Changes the size of a run's terminal.
+    "exec.resize" Resize(ResizeParams) -> Done, Decide;
+    /// Signals a run.
+    "exec.signal" Signal(SignalParams) -> Done, Supervise;
+    /// Ends a run.
+    "exec.cancel" Cancel(CancelParams) -> Cancelled, Supervise;
+    /// Reads a run's output.
+    "exec.output" Output(OutputParams) -> OutputAnswer, Supervise;
+    /// Waits for something about a run.
+    "exec.wait" Wait(WaitParams) -> Met, Supervise;
+    /// Returns the facts about a run.
+    "exec.status" Status(RunParams) -> ListedRun, Supervise;
+    /// Lists the runs.
+    "exec.list" List(ListParams) -> RunList, Supervise;
+    /// Reports events from now on.
+    "events.subscribe" Subscribe(SubscribeParams) -> Subscribed, Supervise;
+    /// Ends a subscription.
+    "events.unsubscribe" Unsubscribe(UnsubscribeParams) -> Done, Supervise;
+    /// Defines a project session.
+    "session.create" CreateSession(ProjectDefinition) -> ListedSession, Decide;
+    /// Lists the project sessions.
+    "session.list" ListSessions(NoParams) -> SessionList, Supervise;
+    /// Ends a project session.
+    "session.destroy" DestroySession(SessionParams) -> EndedSession, Supervise;
+    /// Returns the variables for the commands of a project session.
+    "session.env" SessionEnv(SessionParams) -> SessionVariables, Decide;
+    /// Pauses a project session.
+    "session.suspend" SuspendSession(SessionParams) -> ListedSession, Supervise;
+    /// Resumes a project session.
+    "session.resume" ResumeSession(SessionParams) -> ListedSession, Supervise;
+    /// Returns the host's state.
+    "host.status" ReadHostStatus(NoParams) -> HostStatus, Supervise;
+
+    "pty.spawn" = Start, |start: &mut StartParams| start.mode = StreamMode::Pty;
+    "pty.write" = Write;
+    "pty.resize" = Resize;
+    "pty.close" = Cancel;
+}
+
+fn altered<P>(mut params: Box<P>, change: impl FnOnce(&mut P)) -> Box<P> {
+    change(&mut params);
+    params
+}
