@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use rexec_sh::protocol::exit_code::{FAILURE, OWN_FAILURE, SUCCESS, TIMED_OUT};
 use rexec_sh::protocol::notice::{self, Notice};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::host_calls::{CallError, HostCalls};
 use super::service::HostRun;
 use super::{ask, json_line, quoted, told, written};
+use crate::front::rpc::answers::Met;
 use crate::front::rpc::client::AnswerValue;
+use crate::front::rpc::methods::method;
 use crate::front::rpc::params::{self, Encoding, OutputParams, RunParams, WaitParams};
 use crate::limits;
 use crate::text::banner::{duration, signal_name};
@@ -53,18 +55,6 @@ impl Wanted {
             Self::Time(time) => format!("had run for {}", spoken(*time)),
         }
     }
-}
-
-/// The host's answer to `exec.wait`.
-#[derive(Debug, Deserialize)]
-struct MetAnswer {
-    met: String,
-    #[serde(default)]
-    exit: Option<u8>,
-    #[serde(default)]
-    port: Option<u16>,
-    #[serde(default)]
-    line: Option<String>,
 }
 
 /// The state of a run: a line of `--json`.
@@ -124,8 +114,8 @@ impl AwaitedEnd {
         (run, awaited, waited): (u64, &Wanted, Duration),
         calls: &mut HostCalls,
     ) -> Result<Self, CallError> {
-        let met: MetAnswer = answer.form().ok_or(CallError::Ask(ask::AskError::Unclear))?;
-        let status: HostRun = calls.call("exec.status", &RunParams { run })?;
+        let met: Met = answer.form().ok_or(CallError::Ask(ask::AskError::Unclear))?;
+        let status: HostRun = calls.call_for::<method::Status, _>(&RunParams { run })?;
         let is_time = matches!(awaited, Wanted::Time(_));
         let result = match &*met.met {
             "time" if !is_time => "late",
@@ -255,18 +245,10 @@ fn spoken(time: Duration) -> String {
 }
 
 fn last_lines(run: u64, calls: &mut HostCalls) -> Result<Vec<String>, CallError> {
-    #[derive(Deserialize)]
-    struct LastOutput {
-        chunks: Vec<LastChunk>,
-    }
-    #[derive(Deserialize)]
-    struct LastChunk {
-        text: String,
-    }
     let max_bytes = Some(limits::RPC_READ_BYTES_MAX);
     let params = OutputParams { run, after: 0, max_bytes, wait_ms: 0, encoding: Encoding::Text };
-    let LastOutput { chunks } = calls.call("exec.output", &params)?;
-    let text: String = chunks.into_iter().map(|chunk| chunk.text).collect();
+    let answer = calls.call::<method::Output>(&params)?;
+    let text: String = answer.chunks.into_iter().filter_map(|chunk| chunk.text).collect();
     let lines: Vec<&str> = text.lines().collect();
     let shown = lines[lines.len().saturating_sub(LINES)..].iter();
     Ok(shown.map(|line| escape_line(line, LINE_COLUMNS)).collect())

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use super::ask::{self, AskError};
 use crate::front::rpc::client::{AnswerValue, call_line, read_answer};
 use crate::front::rpc::error::{BAD_PARAMS, NAME_TAKEN, NO_SUCH_RUN, RpcError};
+use crate::front::rpc::methods::RpcMethod;
 use crate::limits;
 use crate::sys::{file, socket};
 use crate::text::escape::escape_line;
@@ -91,9 +92,9 @@ impl HostCalls {
     }
 
     /// Sends a call; returns its number.
-    pub(super) fn send(&mut self, method: &str, params: &impl Serialize) -> Result<u64, CallError> {
+    pub(super) fn send<M: RpcMethod<Params: Serialize>>(&mut self, params: &M::Params) -> Result<u64, CallError> {
         self.last_id += 1;
-        let line = call_line(self.last_id, method, params);
+        let line = call_line::<M>(self.last_id, params);
         if line.len() > limits::JSON_LINE_BYTES_MAX {
             let message = format!("the call is too long: the host takes {} bytes", limits::JSON_LINE_BYTES_MAX);
             return Err(CallError::Refused(
@@ -128,13 +129,12 @@ impl HostCalls {
     }
 
     /// Sends a call and waits for its answer: for `patience`, or without end.
-    pub(super) fn call_within(
+    pub(super) fn call_within<M: RpcMethod<Params: Serialize>>(
         &mut self,
-        method: &str,
-        params: &impl Serialize,
+        params: &M::Params,
         patience: Option<Duration>,
     ) -> Result<AnswerValue, CallError> {
-        let id = self.send(method, params)?;
+        let id = self.send::<M>(params)?;
         loop {
             let (of, answer) = self.read(patience)?;
             if of == id {
@@ -144,9 +144,20 @@ impl HostCalls {
         }
     }
 
-    /// Sends a call that the host answers at once, and returns the answer in this form.
-    pub(super) fn call<T: DeserializeOwned>(&mut self, method: &str, params: &impl Serialize) -> Result<T, CallError> {
-        let answer = self.call_within(method, params, Some(ask::PATIENCE))?;
+    /// Sends a call that the host answers at once, and returns the answer.
+    pub(super) fn call<M: RpcMethod<Params: Serialize, Answer: DeserializeOwned>>(
+        &mut self,
+        params: &M::Params,
+    ) -> Result<M::Answer, CallError> {
+        self.call_for::<M, M::Answer>(params)
+    }
+
+    /// As [`Self::call`], for a caller that reads a part of the answer.
+    pub(super) fn call_for<M: RpcMethod<Params: Serialize>, T: DeserializeOwned>(
+        &mut self,
+        params: &M::Params,
+    ) -> Result<T, CallError> {
+        let answer = self.call_within::<M>(params, Some(ask::PATIENCE))?;
         answer.form().ok_or(CallError::Ask(AskError::Unclear))
     }
 }

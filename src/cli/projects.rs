@@ -12,6 +12,7 @@ use super::look::Look;
 use super::quoted;
 use super::verb::{Call, Given, Group, NO_HOST, Opt, Verb, Words, json};
 use crate::front::projects::is_project_id;
+use crate::front::rpc::methods::method;
 use crate::front::rpc::params::NoParams;
 use crate::front::rpc::projects::SessionParams;
 use crate::limits;
@@ -38,13 +39,13 @@ wait until it is resumed; those of a sandboxed agent do not.
         options: &[
             Opt::value(
                 "--pause PROJECT",
-                |q, v| q.change("session.suspend", v),
+                |q, v| q.change(Change::Pause, v),
                 "pause its commands, also those that come",
             ),
-            Opt::value("--resume PROJECT", |q, v| q.change("session.resume", v), "let them go on"),
+            Opt::value("--resume PROJECT", |q, v| q.change(Change::Resume, v), "let them go on"),
             Opt::value(
                 "--end PROJECT",
-                |q, v| q.change("session.destroy", v),
+                |q, v| q.change(Change::End, v),
                 "end its commands, and forget the project session",
             ),
             json(|q| q.is_json = true),
@@ -62,14 +63,21 @@ wait until it is resumed; those of a sandboxed agent do not.
 
 #[derive(Default)]
 struct ProjectsCall {
-    /// A method and its project.
-    change: Option<(&'static str, String)>,
+    /// What to do with which project.
+    change: Option<(Change, String)>,
     is_json: bool,
 }
 
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Pause,
+    Resume,
+    End,
+}
+
 impl ProjectsCall {
-    fn change(&mut self, method: &'static str, given: &mut Given<'_>) {
-        if let Some((_, before)) = self.change.replace((method, given.text())) {
+    fn change(&mut self, change: Change, given: &mut Given<'_>) {
+        if let Some((_, before)) = self.change.replace((change, given.text())) {
             given.refuse(VERB.too_much(&before));
         }
     }
@@ -108,18 +116,13 @@ impl ProjectLine {
     }
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct EndedCommands {
-    ended: Vec<u64>,
-}
-
 /// All project sessions of the host.
 fn all(calls: &mut HostCalls) -> Result<Vec<ProjectLine>, CallError> {
     #[derive(Deserialize)]
     struct All {
         sessions: Vec<ProjectLine>,
     }
-    let All { sessions } = calls.call("session.list", &NoParams {})?;
+    let All { sessions } = calls.call_for::<method::ListSessions, _>(&NoParams {})?;
     Ok(sessions)
 }
 
@@ -135,16 +138,18 @@ fn list(is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
 }
 
 /// Pauses, resumes or ends a project session.
-fn change(method: &str, project: &str, is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
+fn change(change: Change, project: &str, is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
     let known = all(calls)?;
     let meant = meant(project, &known)?;
     let params = SessionParams { session: meant.session.clone() };
-    if method == "session.destroy" {
-        let done: EndedCommands = calls.call(method, &params)?;
-        return say(&done, &format!("{}: {}\n", shown(&meant.name), told(&done.ended, "ended")), is_json);
-    }
-    let done: ProjectLine = calls.call(method, &params)?;
-    let word = if method == "session.suspend" { "paused" } else { "resumed" };
+    let (done, word): (ProjectLine, _) = match change {
+        Change::Pause => (calls.call_for::<method::SuspendSession, _>(&params)?, "paused"),
+        Change::Resume => (calls.call_for::<method::ResumeSession, _>(&params)?, "resumed"),
+        Change::End => {
+            let done = calls.call::<method::DestroySession>(&params)?;
+            return say(&done, &format!("{}: {}\n", shown(&meant.name), told(&done.ended, "ended")), is_json);
+        }
+    };
     say(&done, &format!("{}: {}\n", shown(&done.name), told(&done.commands(), word)), is_json)
 }
 

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::ask::AskError;
 use super::host_calls::{CallError, HostCalls};
 use super::quoted;
+use crate::front::rpc::methods::method;
 use crate::front::rpc::params::{ListParams, NoParams};
 use crate::front::rpc::projects::SessionParams;
 use crate::limits;
@@ -75,7 +76,7 @@ impl HostProject {
         struct ProjectsAnswer {
             sessions: Vec<HostProject>,
         }
-        let ProjectsAnswer { sessions } = calls.call("session.list", &NoParams {})?;
+        let ProjectsAnswer { sessions } = calls.call_for::<method::ListSessions, _>(&NoParams {})?;
         Ok(sessions)
     }
 }
@@ -93,7 +94,7 @@ impl KnownRuns {
         struct RunsAnswer {
             runs: Vec<HostRun>,
         }
-        let RunsAnswer { mut runs } = calls.call("exec.list", &ListParams { all: true, session: None })?;
+        let RunsAnswer { mut runs } = calls.call_for::<method::List, _>(&ListParams { all: true, session: None })?;
         runs.sort_by_key(|run| run.run);
         Ok(Self { runs, projects: HostProject::all(calls)? })
     }
@@ -148,12 +149,7 @@ pub(super) fn project_dir(name: &str, calls: &mut HostCalls) -> Result<Option<Pa
 
 /// The variables of the project session with this identifier, name or directory.
 pub(super) fn project_env(word: &str, calls: &mut HostCalls) -> Result<BTreeMap<String, String>, CallError> {
-    #[derive(Deserialize)]
-    struct EnvAnswer {
-        env: BTreeMap<String, String>,
-    }
-    let EnvAnswer { env } = calls.call("session.env", &SessionParams { session: word.to_owned() })?;
-    Ok(env)
+    Ok(calls.call::<method::SessionEnv>(&SessionParams { session: word.to_owned() })?.env)
 }
 
 /// The number of the run that a name means here.

@@ -12,6 +12,7 @@ use super::look::Look;
 use super::ps::table::clock;
 use super::service::{HostRun, KnownRuns};
 use super::verb::{Call, Group, NO_HOST, Opt, Verb, Words, json};
+use crate::front::rpc::methods::method;
 use crate::front::rpc::params::RunParams;
 use crate::limits;
 use crate::text::banner::{duration, signal_name};
@@ -107,7 +108,7 @@ fn lines(shows_all: bool, calls: &mut HostCalls) -> Result<Vec<ServiceLine>, Not
     let mut lines = Vec::new();
     for run in known.runs.iter().filter(is_shown) {
         // Only the answer about one run has its ports.
-        let ports = match calls.call::<HostRun>("exec.status", &RunParams { run: run.run }) {
+        let ports = match calls.call_for::<method::Status, HostRun>(&RunParams { run: run.run }) {
             Ok(status) => status.ports,
             Err(CallError::Refused(_)) => Vec::new(),
             Err(error) => return Err(error.into()),

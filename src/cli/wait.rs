@@ -13,6 +13,7 @@ use super::run_reference::RunReference;
 use super::service::HostRun;
 use super::verb::{Call, Given, Group, NO_HOST, Opt, Values, Verb, Words, json};
 use super::{chosen, out, told};
+use crate::front::rpc::methods::method;
 use crate::front::rpc::params::RunParams;
 
 pub(super) const VERB: Verb = Verb {
@@ -96,7 +97,7 @@ impl Wait {
         let began = Instant::now();
         let mut asked = BTreeMap::new();
         for &run in &self.runs {
-            let id = calls.send("exec.wait", &self.awaited.params(run, self.timeout)).map_err(|e| failed(e, run))?;
+            let id = calls.send::<method::Wait>(&self.awaited.params(run, self.timeout)).map_err(|e| failed(e, run))?;
             asked.insert(id, run);
         }
         let mut codes = self.written_before(&mut asked, calls)?;
@@ -138,7 +139,7 @@ impl Wait {
         let mut codes = BTreeMap::new();
         let Wanted::Text(text) = &self.awaited else { return Ok(codes) };
         for (id, run) in asked.clone() {
-            let Ok(status) = calls.call::<HostRun>("exec.status", &RunParams { run }) else { continue };
+            let Ok(status) = calls.call_for::<method::Status, HostRun>(&RunParams { run }) else { continue };
             if status.background {
                 continue;
             }

@@ -19,6 +19,8 @@ use crate::cli::service::{self, HostRun};
 use crate::cli::told::tell;
 use crate::cli::{json_line, quoted, wait};
 use crate::front::caller;
+use crate::front::rpc::answers::Started;
+use crate::front::rpc::methods::method;
 use crate::front::rpc::params::RunParams;
 use crate::front::rpc::start::{EnvMode, StartParams, StreamMode};
 use crate::host::own_attributes;
@@ -83,14 +85,14 @@ pub(super) fn start(call: &ExecCall, options: &BackgroundOptions) -> Result<u8, 
     call.enter_dir()?;
     let params = params(call, options)?;
     let mut calls = HostCalls::connect(&crate::cli::socket_path()?).map_err(not_run)?;
-    let (run, is_new) = match calls.call_within("exec.start", &params, None) {
+    let (run, is_new) = match calls.call_within::<method::Start>(&params, None) {
         Ok(answer) => {
-            let started: Option<RunParams> = answer.form();
+            let started: Option<Started> = answer.form();
             (started.ok_or(AskError::Unclear)?.run, true)
         }
         Err(error) => (error.holder().ok_or_else(|| not_run(error))?, false),
     };
-    let status = calls.call("exec.status", &RunParams { run }).map_err(|error| wait::failed(error, run))?;
+    let status = calls.call_for::<method::Status, _>(&RunParams { run }).map_err(|error| wait::failed(error, run))?;
     if !is_new && !is_same(call, &status) {
         return refuse(&status, options.is_json);
     }
@@ -149,7 +151,7 @@ fn await_run(
 ) -> Result<AwaitedEnd, Notice> {
     let began = Instant::now();
     let params = awaited.params(run, Some(timeout.unwrap_or(READY)));
-    let answer = calls.call_within("exec.wait", &params, None);
+    let answer = calls.call_within::<method::Wait>(&params, None);
     let end = answer.and_then(|answer| AwaitedEnd::read(answer, (run, awaited, began.elapsed()), calls));
     end.map_err(|error| wait::failed(error, run))
 }

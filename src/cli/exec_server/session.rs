@@ -17,6 +17,7 @@ use super::process::{Ask, ClientProcess, Stage};
 use super::requests::{self, Identity};
 use crate::cli::stdio_server::StdioSession;
 use crate::front::json_line::put_line;
+use crate::front::rpc::methods::{RpcMethod, method};
 use crate::limits;
 
 #[derive(Debug)]
@@ -150,7 +151,7 @@ impl ExecSession {
         }
         self.processes.insert(name.clone(), ClientProcess::new(start.tty, start.tty || start.pipe_stdin));
         let ask = start.ask(&self.identity);
-        self.ask("exec.start", &ask, Ask::Start { process: name, id: id.clone() });
+        self.ask(method::Start::NAME, &ask, Ask::Start { process: name, id: id.clone() });
         Ok(())
     }
 
@@ -195,7 +196,7 @@ impl ExecSession {
         let mut rest = pieces(&write.chunk);
         let first = rest.pop().unwrap_or_default();
         let then = Ask::Write { process: write.process_id.clone(), rest, id: id.clone(), result };
-        self.ask_of(&write.process_id, "exec.write", json!({"base64": first}), then);
+        self.ask_of(&write.process_id, method::Write::NAME, json!({"base64": first}), then);
         Ok(None)
     }
 
@@ -205,7 +206,7 @@ impl ExecSession {
             return Ok(Some(json!({})));
         }
         let ask = Ask::Answer { id: id.clone(), result: json!({}) };
-        self.ask_of(&signal.process_id, "exec.signal", json!({"signal": signal.signal.name()}), ask);
+        self.ask_of(&signal.process_id, method::Signal::NAME, json!({"signal": signal.signal.name()}), ask);
         Ok(None)
     }
 
@@ -216,7 +217,7 @@ impl ExecSession {
             return Ok(Some(json!({})));
         }
         let ask = Ask::Answer { id: id.clone(), result: json!({}) };
-        self.ask_of(&resize.process_id, "exec.resize", json!({"rows": rows, "cols": cols}), ask);
+        self.ask_of(&resize.process_id, method::Resize::NAME, json!({"rows": rows, "cols": cols}), ask);
         Ok(None)
     }
 
@@ -227,7 +228,7 @@ impl ExecSession {
         }
         let ask = Ask::Answer { id: id.clone(), result: json!({"running": true}) };
         let grace = u64::try_from(limits::GRACE_CALLER_GONE.as_millis()).unwrap_or(0);
-        self.ask_of(&terminate.process_id, "exec.cancel", json!({"grace_ms": grace}), ask);
+        self.ask_of(&terminate.process_id, method::Cancel::NAME, json!({"grace_ms": grace}), ask);
         Ok(None)
     }
 

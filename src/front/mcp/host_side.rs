@@ -12,6 +12,7 @@ use super::excerpt::OutputExcerpt;
 use super::{McpServer, wording};
 use crate::front::json_line::put_line;
 use crate::front::keys::{Instead, Key};
+use crate::front::rpc::methods::{RpcMethod, method};
 use crate::limits;
 
 #[derive(Debug, Default)]
@@ -64,7 +65,7 @@ impl HostSide {
     /// Ends a run that nobody waits for.
     pub(super) fn end(&mut self, run: u64) {
         let grace = u64::try_from(limits::GRACE_CALLER_GONE.as_millis()).unwrap_or(u64::MAX);
-        self.ask(0, What::Nothing, "exec.cancel", &json!({"run": run, "grace_ms": grace}));
+        self.ask(0, What::Nothing, method::Cancel::NAME, &json!({"run": run, "grace_ms": grace}));
     }
 }
 
@@ -131,7 +132,7 @@ impl McpServer {
             Work::Start(exec) => {
                 let params = Value::Object(std::mem::take(&mut exec.params));
                 call.work = Work::Starting { background: exec.background, tty: exec.tty };
-                (What::Start, "exec.start", params)
+                (What::Start, method::Start::NAME, params)
             }
             Work::Read(reading) => {
                 let until = now + reading.wait;
@@ -147,11 +148,11 @@ impl McpServer {
             }
             Work::Kill { run, signal: Some(signal) } => {
                 let signal = signal.parse::<u8>().map_or_else(|_| json!(signal), |number| json!(number));
-                (What::Act, "exec.signal", json!({"run": run, "signal": signal}))
+                (What::Act, method::Signal::NAME, json!({"run": run, "signal": signal}))
             }
-            Work::Kill { run, signal: None } => (What::Act, "exec.cancel", json!({"run": run})),
-            Work::List { all } => (What::List, "exec.list", json!({"all": all})),
-            Work::CheckHost => (What::Hello, "hello", json!({})),
+            Work::Kill { run, signal: None } => (What::Act, method::Cancel::NAME, json!({"run": run})),
+            Work::List { all } => (What::List, method::List::NAME, json!({"all": all})),
+            Work::CheckHost => (What::Hello, method::Hello::NAME, json!({})),
             Work::Starting { .. } | Work::Follow { .. } => return,
         };
         if !self.host.ask(key, what, method, &params) {
@@ -171,7 +172,7 @@ impl McpServer {
         let params = json!({
             "run": reading.run, "after": after, "max_bytes": limits::MCP_READ_BYTES, "wait_ms": wait,
         });
-        self.host.ask(key, What::Output, "exec.output", &params);
+        self.host.ask(key, What::Output, method::Output::NAME, &params);
     }
 
     /// Takes a line of the host.
@@ -381,8 +382,8 @@ fn typed(write: &mut WriteArguments, tty: bool) -> (&'static str, Value) {
         Some(Key { instead: Instead::Signal(name), .. }) => signal = Some(name),
         Some(_) => eof = true,
     }
-    let signals = signal.map(|signal| ("exec.signal", json!({"run": run, "signal": signal})));
-    let writes = ("exec.write", json!({"run": run, "text": text, "eof": eof}));
+    let signals = signal.map(|signal| (method::Signal::NAME, json!({"run": run, "signal": signal})));
+    let writes = (method::Write::NAME, json!({"run": run, "text": text, "eof": eof}));
     match signals {
         Some(signals) if text.is_empty() && !eof => signals,
         next => {

@@ -1,5 +1,7 @@
 //! The answers to calls, and the contents of notifications.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,7 +24,7 @@ pub struct Greeting {
     pub methods: &'static [&'static str],
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Started {
     pub run: u64,
 }
@@ -51,16 +53,16 @@ pub struct Subscribed {
 }
 
 /// The event that a wait has met.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Met {
     /// `exit`, `port`, `text`, `time`, or `gone` for a run of which nothing is kept.
-    pub met: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    pub met: Cow<'static, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// The line with the text, up to the end of the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
 }
 
@@ -68,7 +70,7 @@ impl Met {
     /// A text, in this line.
     #[must_use]
     pub fn text(line: String) -> Self {
-        Self { met: "text", line: Some(line), ..Self::default() }
+        Self { met: "text".into(), line: Some(line), ..Self::default() }
     }
 }
 

@@ -5,17 +5,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::RpcError;
+use super::methods::RpcMethod;
 use crate::front::json_line::put_line;
 
-pub fn call_line(id: u64, method: &str, params: &impl Serialize) -> Vec<u8> {
+/// A call of this method, as a line.
+pub fn call_line<M: RpcMethod<Params: Serialize>>(id: u64, params: &M::Params) -> Vec<u8> {
     #[derive(Serialize)]
     struct CallLine<'a, T> {
         id: u64,
-        method: &'a str,
+        method: &'static str,
         params: &'a T,
     }
     let mut line = Vec::new();
-    put_line(&CallLine { id, method, params }, &mut line);
+    put_line(&CallLine { id, method: M::NAME, params }, &mut line);
     line
 }
 
@@ -49,11 +51,12 @@ pub fn read_answer(line: &[u8]) -> Option<(u64, Result<AnswerValue, RpcError>)> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::rpc::methods::method;
     use crate::front::rpc::params::{RunParams, WaitParams};
 
     #[test]
     fn what_a_client_writes_is_what_the_host_reads() {
-        let line = call_line(3, "exec.status", &RunParams { run: 4 });
+        let line = call_line::<method::Status>(3, &RunParams { run: 4 });
         assert_eq!(String::from_utf8(line).unwrap(), "{\"id\":3,\"method\":\"exec.status\",\"params\":{\"run\":4}}\n");
         let wait = r#"{"run":1,"for":"port","port":80,"text":null,"timeout_ms":null}"#;
         let read: WaitParams = serde_json::from_str(wait).unwrap();

@@ -55,12 +55,12 @@ pub struct SessionList {
 }
 
 /// The variables for the commands of a project session, with their values.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SessionVariables {
     pub env: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct EndedSession {
     /// Its commands that are ending now.
     pub ended: Vec<u64>,

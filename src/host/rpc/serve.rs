@@ -201,7 +201,7 @@ impl Serve<method::Wait, Requester> for Host {
             return Err(bad("port: only a wait for a port has one"));
         }
         if self.kept(job).is_err() && (1..=self.engine.count()).contains(&params.run) {
-            return Ok(Some(Met { met: "gone", ..Met::default() }));
+            return Ok(Some(Met { met: "gone".into(), ..Met::default() }));
         }
         if let Awaiting::Text(text) = &waiting
             && let Some(line) = self.look_for_text(job, text)?

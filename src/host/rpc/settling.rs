@@ -67,7 +67,7 @@ impl KeptRun {
                 }
                 waiting => {
                     let met = self.awaited(job, &reply.to, waiting, &found, now, runs);
-                    let met = met.or(is_late.then(|| Met { met: "time", ..Met::default() }));
+                    let met = met.or(is_late.then(|| Met { met: "time".into(), ..Met::default() }));
                     if let Some(met) = &met {
                         clients.answer::<method::Wait>(&reply.to, met, peers);
                     }
@@ -110,14 +110,14 @@ impl KeptRun {
                     *look_at = now + limits::RPC_PORT_LOOK;
                     let is_wanted = |open: &u16| wanted.is_none_or(|port| port == *open);
                     if let Some(open) = runs.in_use(job, now).ports.into_iter().find(is_wanted) {
-                        return Some(Met { met: "port", port: Some(open), ..Met::default() });
+                        return Some(Met { met: "port".into(), port: Some(open), ..Met::default() });
                     }
                 }
             }
             _ => {}
         }
         let end = self.end().filter(|_| self.is_told(to.peer))?;
-        Some(Met { met: "exit", exit: Some(end.exit), ..Met::default() })
+        Some(Met { met: "exit".into(), exit: Some(end.exit), ..Met::default() })
     }
 
     fn whole_answer(&mut self, job: JobId, parses: bool) -> WholeAnswer {

@@ -7,6 +7,7 @@ use crate::cli::exec_server::dialect::Dialect;
 use crate::cli::exec_server::host_line::HostLine;
 use crate::cli::exec_server::message::{FAILED, Refusal, put_answer};
 use crate::cli::exec_server::process::{ClientProcess, Stage};
+use crate::front::rpc::methods::{RpcMethod, method};
 use crate::limits;
 
 impl ExecSession {
@@ -61,7 +62,7 @@ impl ExecSession {
                 let then = Ask::Write { process: process.clone(), rest, id, result };
                 if let Some(known) = self.processes.get_mut(&process) {
                     known.is_writing = false;
-                    self.ask_of(&process, "exec.write", json!({"base64": piece}), then);
+                    self.ask_of(&process, method::Write::NAME, json!({"base64": piece}), then);
                 }
             }
             (Ask::Write { process, id, result, .. }, answer) => {
