@@ -1,6 +1,7 @@
 //! `rexec schema`: the fields of every record of the journal and of every JSON form, as JSON Schema.
 //!
-//! The table in `help/schema.txt` is the source: one line for a form, and below it a line for each field.
+//! The table in `help/schema.txt` is the source: one line for a form, and below it a line for each field. The answers and
+//! events of JSON-RPC in it are printed as a part of an OpenRPC document.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::verb::{Group, Values, Verb, one_word};
+use crate::front::rpc::openrpc;
 
 pub(super) const VERB: Verb = Verb {
     term: "schema",
@@ -17,14 +19,19 @@ pub(super) const VERB: Verb = Verb {
 One JSON Schema in each line: for every record of the journal, as in record
 end, and for what verbs about the past print with --json, as in json log. FORM
 is the last word of a title. Fields may be added without a new version: skip
-those that you do not know.
+those that you do not know. With rpc, the methods, answers and events of
+JSON-RPC (rexec help protocol) are printed as one OpenRPC document.
 ",
     codes: &[(1, "there is no such form")],
-    examples: &["rexec schema end", "rexec schema | jq -r .title"],
+    examples: &["rexec schema end", "rexec schema | jq -r .title", "rexec schema rpc | jq -r '.methods[].name'"],
     call: &one_word("[FORM]", Values::Nothing, |wanted| {
+        if wanted.as_deref() == Some("rpc") {
+            return super::say(&openrpc::document(forms().iter().map(|form| (form.title, form))));
+        }
         let is_wanted =
             |form: &Schema| wanted.as_ref().is_none_or(|name| form.title.split(' ').next_back() == Some(name));
-        let forms: Vec<Schema> = forms().into_iter().filter(is_wanted).collect();
+        let is_apart = |form: &Schema| !openrpc::has_form(form.title);
+        let forms: Vec<Schema> = forms().into_iter().filter(|form| is_wanted(form) && is_apart(form)).collect();
         if forms.is_empty() {
             let problem = format!("there is no form {}", super::quoted(wanted.unwrap_or_default()));
             return Err(Notice::failed(problem, "rexec schema | jq -r .title shows all forms"));
@@ -53,6 +60,9 @@ struct Schema {
 struct FieldSchema {
     #[serde(skip_serializing_if = "Option::is_none")]
     r#const: Option<&'static str>,
+    /// The place of another form.
+    #[serde(rename = "$ref", skip_serializing_if = "Option::is_none")]
+    form: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Vec::is_empty")]
     kinds: Vec<&'static str>,
     /// The kind of an array's items.
@@ -96,7 +106,7 @@ impl Schema {
 }
 
 impl FieldSchema {
-    /// `string`, `string|null`, `[string]`, `{string}` or `"end"`.
+    /// `string`, `string|null`, `[string]`, `{string}`, `"end"`, `any`, or the name of an answer.
     fn of(kind: &'static str) -> Self {
         let within = |ends: [char; 2]| kind.strip_prefix(ends[0])?.strip_suffix(ends[1]);
         let of = |kind| Some(Box::new(Self::of(kind)));
@@ -106,6 +116,10 @@ impl FieldSchema {
             Self { kinds: vec!["array"], items: of(item), ..Self::default() }
         } else if let Some(value) = within(['{', '}']) {
             Self { kinds: vec!["object"], values: of(value), ..Self::default() }
+        } else if kind == "any" {
+            Self::default()
+        } else if kind.starts_with(|first: char| first.is_ascii_uppercase()) {
+            Self { form: Some(format!("#/components/schemas/{kind}")), ..Self::default() }
         } else {
             Self { kinds: kind.split('|').collect(), ..Self::default() }
         }

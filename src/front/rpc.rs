@@ -4,6 +4,8 @@
 //! | file | what it is |
 //! |---|---|
 //! | `rpc/methods.rs` | the table of methods |
+//! | `rpc/shape.rs` | the parameters that a method takes, read off their type |
+//! | `rpc/openrpc.rs` | the methods as an OpenRPC document |
 //! | `rpc/call.rs` | a line becomes a call |
 //! | `rpc/params.rs`, `rpc/start.rs` | what the methods are given |
 //! | `rpc/projects.rs` | project sessions |
@@ -24,11 +26,13 @@ pub mod gathered;
 pub mod kept_output;
 pub mod listing;
 pub mod methods;
+pub mod openrpc;
 pub mod params;
 pub mod projects;
 pub mod reply;
 pub mod ring;
 pub mod search;
+pub mod shape;
 pub mod start;
 
 use std::collections::BTreeMap;

@@ -5,5 +5,6 @@ pub(crate) mod client;
 mod documented;
 mod masked;
 mod misbehaving;
+mod openrpc;
 mod output;
 mod runs;

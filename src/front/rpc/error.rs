@@ -23,6 +23,24 @@ pub const SANDBOXED: i32 = -32_004;
 pub const ENDING: i32 = -32_005;
 /// Another run has this name.
 pub const NAME_TAKEN: i32 = -32_006;
+/// No project session has this name.
+pub const NO_SUCH_SESSION: i32 = -32_007;
+
+/// All errors, and what they say.
+pub const ERRORS: [(i32, &str); 12] = [
+    (PARSE_ERROR, "the line is not JSON"),
+    (INVALID_REQUEST, "the line is no request"),
+    (UNKNOWN_METHOD, "the method is not known"),
+    (BAD_PARAMS, "the parameters are wrong; the message names the field"),
+    (FAILED, "the host failed"),
+    (NO_SUCH_RUN, "the run is not there"),
+    (RUN_IS_OVER, "the run is over; or its input is, if data.input is closed"),
+    (BUSY, "the host or the connection has too much to do; try again later"),
+    (SANDBOXED, "the caller is in a sandbox; the connection ends"),
+    (ENDING, "the host is ending"),
+    (NAME_TAKEN, "the name is taken, by the run in data.run or by a session"),
+    (NO_SUCH_SESSION, "the session is not there"),
+];
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RpcError {

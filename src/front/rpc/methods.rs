@@ -18,6 +18,7 @@ use super::params::{
     SubscribeParams, UnsubscribeParams, WaitParams, WriteParams, read,
 };
 use super::projects::{EndedSession, ListedSession, SessionList, SessionParams, SessionVariables};
+use super::shape::{Shape, shape_of};
 use super::start::{StartParams, StreamMode};
 use crate::front::answer::HostStatus;
 use crate::front::projects::ProjectDefinition;
@@ -57,12 +58,15 @@ pub trait AnswerCalls<To> {
     fn answer<M: RpcMethod>(&mut self, to: &To, answer: &M::Answer);
 }
 
-/// A row of the table, for the manual.
+/// A row of the table, as a document shows it.
 #[derive(Debug)]
-pub struct MethodText {
+pub struct MethodRow {
     pub name: &'static str,
-    /// What it does, as a phrase.
+    /// What it does.
     pub text: &'static str,
+    pub params: fn() -> Shape,
+    /// The name of the answer's type.
+    pub answer: &'static str,
 }
 
 macro_rules! rpc {
@@ -90,8 +94,12 @@ macro_rules! rpc {
         /// The names of all methods.
         pub const METHODS: &[&str] = &[$($name,)+ $($alias),+];
 
-        /// The table as the manual has it: the methods, without their other names.
-        pub const TEXTS: &[MethodText] = &[$(MethodText { name: $name, text: $text }),+];
+        pub const METHOD_ROWS: &[MethodRow] = &[$(
+            MethodRow { name: $name, text: $text, params: shape_of::<$params>, answer: stringify!($answer) },
+        )+];
+
+        /// The other names of methods, each with its method.
+        pub const ALIASES: &[(&str, &str)] = &[$(($alias, method::$of::NAME)),+];
 
         impl Call {
             /// The call of the method of this name; `None` for an unknown method.

@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{BAD_PARAMS, BUSY, NAME_TAKEN, RpcError};
+use super::error::{BAD_PARAMS, BUSY, NAME_TAKEN, NO_SUCH_SESSION, RpcError};
 use super::start::{EnvMode, StartParams};
 use crate::front::projects::{ProjectError, ProjectSession};
 use crate::limits;
-
-/// No project session has this name.
-pub const NO_SUCH_SESSION: i32 = -32_007;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -3,9 +3,10 @@
 use super::answers::{OutputAnswer, OutputRest};
 use super::call::RpcCall;
 use super::error::{BAD_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNKNOWN_METHOD};
-use super::methods::{Call, METHODS};
+use super::methods::{ALIASES, Call, METHOD_ROWS, METHODS};
 use super::params::Encoding;
 use super::reply::{RequestId, put_chunks, put_result};
+use super::shape::Shape;
 use super::*;
 use crate::core::entry::Stream;
 use crate::front::budget::Budget;
@@ -151,32 +152,30 @@ fn every_method_is_known_by_its_name() {
     }
 }
 
-/// The parameters of each method, as the manual names them.
-fn documented() -> Vec<(&'static str, Vec<String>)> {
+fn names_of(params: &Shape) -> Vec<&'static str> {
+    let Shape::Object(fields) = params else { panic!("{params:?}") };
+    fields.iter().map(|field| field.name).collect()
+}
+
+#[test]
+fn the_manual_has_every_method_with_its_parameters() {
     let page = include_str!("../../cli/help/protocol.md");
-    let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
-    let Value::Object(of_start) = serde_json::to_value(start::StartParams::default()).unwrap() else { panic!() };
-    let of_start: Vec<String> = of_start.keys().cloned().chain(["stdin_base64".to_owned()]).collect();
-    let row = |name: &'static str| {
-        // The method of another name has the row of the one that it is.
-        let own = match name {
-            "pty.spawn" => "exec.start".to_owned(),
-            "pty.close" => "exec.cancel".to_owned(),
-            _ => name.replace("pty.", "exec."),
-        };
-        let row = page.lines().find(|line| line.starts_with(&format!("| `{own}` |"))).expect("a row");
-        let cell = row.split('|').nth(2).unwrap();
-        let is_start = cell.contains("of a start") || name == "exec.runBackground";
-        (
-            name,
-            if is_start {
-                of_start.clone()
-            } else {
-                quoted(cell).into_iter().filter(|word| !word.starts_with('"')).collect()
-            },
-        )
-    };
-    METHODS.iter().copied().map(row).collect()
+    for row in METHOD_ROWS {
+        let line = page.lines().find(|line| line.starts_with(&format!("| `{}` |", row.name))).expect("a row");
+        let cell = line.split('|').nth(2).unwrap();
+        let mut named: Vec<&str> = cell.split('`').skip(1).step_by(2).filter(|word| !word.starts_with('"')).collect();
+        let mut taken = names_of(&(row.params)());
+        if cell.contains("of a start") {
+            named = taken.clone();
+            taken.retain(|name| !page.contains(&format!("`{name}`")) && !page.contains(&format!("\"{name}\":")));
+            assert!(taken.is_empty(), "no word of {taken:?}");
+            taken.clone_from(&named);
+        }
+        named.sort_unstable();
+        taken.sort_unstable();
+        assert_eq!(named, taken, "{}", row.name);
+    }
+    assert!(ALIASES.iter().all(|(name, of)| page.contains(&format!("`{name}`")) && METHODS.contains(of)));
 }
 
 /// Many programs write null for what they do not say.
@@ -189,17 +188,19 @@ fn null_is_as_good_as_nothing_for_every_parameter_of_every_method() {
         RpcCall::read(line.to_string().as_bytes()).unwrap().call.map(|call| format!("{call:?}"))
     };
     let mut optional = 0;
-    for (method, names) in documented() {
+    let others = ALIASES.iter().map(|(name, of)| (*name, METHOD_ROWS.iter().find(|row| row.name == *of).unwrap()));
+    for (method, row) in METHOD_ROWS.iter().map(|row| (row.name, row)).chain(others) {
+        let names = names_of(&(row.params)());
         let is_start = names.len() > 20;
         let given: serde_json::Map<String, Value> = names
             .iter()
-            .filter(|name| !is_start && needed.get(name.as_str()).is_some())
-            .map(|name| (name.clone(), needed[name].clone()))
+            .filter(|name| !is_start && needed.get(**name).is_some())
+            .map(|name| ((*name).to_owned(), needed[*name].clone()))
             .collect();
         for name in &names {
             let (mut without, mut null) = (given.clone(), given.clone());
-            without.remove(name);
-            null.insert(name.clone(), Value::Null);
+            without.remove(*name);
+            null.insert((*name).to_owned(), Value::Null);
             assert_eq!(read(method, &null), read(method, &without), "{method} {name}");
             optional += usize::from(read(method, &without).is_ok());
         }
