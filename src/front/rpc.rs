@@ -45,6 +45,11 @@ use crate::limits;
 use call::RpcCall;
 use error::RpcError;
 
+/// The number of this protocol, and the oldest that a host serves. It changes when something that was there is removed or
+/// means something else.
+pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL_MIN: u32 = 1;
+
 #[derive(Debug, Default)]
 pub struct RpcLanguage {
     has_asked: bool,

@@ -277,6 +277,7 @@ fn each_number_is_the_one_of_the_code() {
         ("journal", format!("{} of each end (`--raw-cap`)", bytes(journal.raw_cap))),
         ("journal", format!("the newest {}, for {} days", bytes(journal.raw_bytes), days(journal.raw_age))),
         ("changes", format!("| the journal | {} |", rexec_host::journal::record::VERSION)),
+        ("changes", format!("| JSON-RPC | {} |", rexec_host::front::rpc::PROTOCOL)),
         ("changes", format!("| between rexec-sh and rexec-host | {} |", wire::VERSION)),
         ("changes", format!("This one understands {} to {}", wire::VERSION_MIN, wire::VERSION)),
         ("changes", format!("## {} The first release", env!("CARGO_PKG_VERSION"))),

@@ -19,6 +19,7 @@ pub struct Done {}
 /// The host's facts.
 #[derive(Debug, Serialize)]
 pub struct Greeting {
+    pub protocol: u32,
     pub version: &'static str,
     pub pid: u32,
     pub methods: &'static [&'static str],

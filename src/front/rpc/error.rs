@@ -89,6 +89,13 @@ impl RpcError {
         self
     }
 
+    /// The client speaks a protocol that this host serves no more.
+    #[must_use]
+    pub fn old_protocol(spoken: u32, oldest: u32) -> Self {
+        Self::new(BAD_PARAMS, format!("protocol: this host serves {oldest} and later ones, not {spoken}"))
+            .hint("update the client")
+    }
+
     #[must_use]
     pub fn no_such_run(run: u64) -> Self {
         Self::new(NO_SUCH_RUN, format!("there is no run {run} here"))

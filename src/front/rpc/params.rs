@@ -60,6 +60,8 @@ pub enum RunEvent {
 pub struct HelloParams {
     /// The client's name, for its runs.
     pub whoami: Option<String>,
+    /// The number of the protocol that the client speaks; the default is the host's.
+    pub protocol: Option<u32>,
     /// The client's version. It changes nothing.
     pub version: Option<serde::de::IgnoredAny>,
 }

@@ -20,6 +20,7 @@ use crate::front::rpc::params::{
     UnsubscribeParams, WaitParams,
 };
 use crate::front::rpc::reply::put_error;
+use crate::front::rpc::{PROTOCOL, PROTOCOL_MIN};
 use crate::host::run::ActiveRun;
 use crate::host::runs::InUse;
 use crate::host::turn::PeerId;
@@ -160,10 +161,18 @@ impl AnswerCalls<Requester> for Host {
 
 impl Serve<method::Hello, Requester> for Host {
     fn serve(&mut self, to: &Requester, params: HelloParams) -> Served<method::Hello> {
+        if let Some(spoken) = params.protocol.filter(|spoken| *spoken < PROTOCOL_MIN) {
+            return Err(RpcError::old_protocol(spoken, PROTOCOL_MIN));
+        }
         if params.whoami.is_some() {
             self.rpc.meet(to.peer).name = params.whoami;
         }
-        Ok(Some(Greeting { version: env!("CARGO_PKG_VERSION"), pid: std::process::id(), methods: METHODS }))
+        Ok(Some(Greeting {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            methods: METHODS,
+        }))
     }
 }
 

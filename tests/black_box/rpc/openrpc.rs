@@ -102,6 +102,21 @@ fn the_document_is_open_rpc_and_has_all_methods() {
     assert_eq!(names(&listed), names(&greeting["methods"]));
 }
 
+/// A client may be newer than the host, and may not be older than what that serves.
+#[test]
+fn hello_settles_the_number_of_the_protocol() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    for spoken in [json!(null), json!(1), json!(2), json!(4_000_000_000_u32)] {
+        assert_eq!(client.call("hello", &json!({"protocol": spoken}))["protocol"], 1, "{spoken}");
+    }
+    let id = client.ask("hello", &json!({"protocol": 0, "whoami": "old"}));
+    let error = client.reply(id)["error"].take();
+    assert_eq!(error["code"], BAD_PARAMS);
+    assert_eq!(error["message"], "protocol: this host serves 1 and later ones, not 0");
+    assert_eq!(error["data"]["hint"], "update the client");
+}
+
 /// A value that a schema allows.
 fn valid(name: &str, schema: &Value) -> Value {
     match (name, schema["type"].as_str()) {
