@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::end::{StartError, Stopper};
 use super::entry::{Entry, LeftProcess, PortHeld, Received, Stream, Streams, TerminalWish, Typed};
 use super::job::{Job, Order};
-use super::log::{CursorId, Item, Lag};
+use super::log::{CursorId, Item, Lag, Taken};
 use crate::limits;
 use rexec_sh::protocol::process::{Exit, Pid, Signal};
 
@@ -281,6 +281,21 @@ impl Engine {
     pub fn attach_at_end(&mut self, job: JobId, lag: Lag, mark: u64) -> Option<Cursor> {
         let id = self.tell(job, |job| job.log.attach_at_end(lag, mark))?;
         Some(Cursor { job, id })
+    }
+
+    /// Gives a reader item after item. Returns `false` when it took its last one: the cursor is gone then.
+    pub fn read(&mut self, cursor: Cursor, mut take: impl FnMut(&Item<'_>) -> Taken) -> bool {
+        while let Some(item) = self.next(cursor) {
+            match take(&item) {
+                Taken::All => self.advance(cursor),
+                Taken::Not => return true,
+                Taken::Last => {
+                    self.detach(cursor);
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// The next item for this cursor, without taking it.

@@ -154,9 +154,6 @@ impl SecretEcho {
     }
 }
 
-/// [`Entry::FilterLeft`] in words.
-pub const FILTER_LEFT: &str = "a filter behind the ended shell is still at work; what it writes from now on is lost";
-
 /// One thing that happened to a job, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
@@ -218,6 +215,12 @@ impl Entry {
             }
             _ => self.output_bytes(),
         }
+    }
+
+    /// Returns true if it may come behind the end of the job.
+    #[must_use]
+    pub fn may_follow_end(&self) -> bool {
+        matches!(self, Self::Left(_) | Self::Unkillable { .. } | Self::Received(_) | Self::Over)
     }
 
     /// Returns true if a cursor that falls behind may miss it: only output and the terminal's size may be missed.

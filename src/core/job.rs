@@ -292,6 +292,7 @@ impl Job {
 
     /// Adds an entry that may also follow the end.
     fn note(&mut self, entry: Entry) {
+        debug_assert!(entry.may_follow_end(), "{entry:?}");
         if !self.is_over() {
             self.log.push(entry);
         }

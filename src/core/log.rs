@@ -42,6 +42,17 @@ pub enum Item<'a> {
     Missed { bytes: u64 },
 }
 
+/// What a reader has done with an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It took all of it.
+    All,
+    /// It has no room, or wants it later.
+    Not,
+    /// It took it, and wants nothing more.
+    Last,
+}
+
 #[derive(Debug)]
 struct Position {
     id: CursorId,

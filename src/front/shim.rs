@@ -13,9 +13,9 @@ use super::command::Command;
 use super::output_filter::OutputFilter;
 use super::{PeerRequest, TerminalEvent};
 use crate::core::end::{End, How, Stopper};
-use crate::core::entry::{Entry, FILTER_LEFT, Received, Stream};
+use crate::core::entry::{Entry, Received, Stream};
 use crate::core::log::Item;
-use crate::text::bind_failure::holder_line;
+use crate::journal::entry::caller_line;
 use crate::text::count;
 use streams::CallerStreams;
 
@@ -169,38 +169,17 @@ impl Shim {
                     taken += self.output(*stream, &bytes[taken..], now, out);
                 }
             }
-            Item::Entry(Entry::WantedInput { program, has_ended }) => {
-                let how = if *has_ended { "got end of file" } else { "nobody answered, and it waits on" };
-                let note = format_args!("command asked for terminal input ({program}); {how}");
-                wire::FromHost::Note(remark(note).as_bytes()).encode(out);
-            }
-            Item::Entry(Entry::Waits(waiting)) => {
-                if !std::mem::replace(&mut self.has_told_wait, true) {
-                    let note = format_args!("waits for input at the console ({})", waiting.program);
-                    wire::FromHost::Note(remark(note).as_bytes()).encode(out);
+            Item::Entry(Entry::Ended(end)) => self.close(end, out),
+            // A person's console has that line, too; only a model has no other way to learn of it.
+            Item::Entry(Entry::PortHeld(_)) if !self.is_agents => {}
+            // Once is enough: what follows is up to the person.
+            Item::Entry(Entry::Waits(_)) if std::mem::replace(&mut self.has_told_wait, true) => {}
+            Item::Entry(entry) => {
+                if let Some(line) = caller_line(entry) {
+                    wire::FromHost::Note(remark(line).as_bytes()).encode(out);
                 }
             }
-            Item::Entry(Entry::FilterLeft) => wire::FromHost::Note(remark(FILTER_LEFT).as_bytes()).encode(out),
-            Item::Entry(Entry::PortHeld(held)) if self.is_agents => {
-                let held = holder_line(held.port, held.run, &held.whoami, &held.process);
-                wire::FromHost::Note(remark(held).as_bytes()).encode(out);
-            }
-            Item::Entry(Entry::Ended(end)) => self.close(end, out),
-            Item::Entry(
-                Entry::Stopping { .. }
-                | Entry::Exited { .. }
-                | Entry::Resized { .. }
-                | Entry::Marked(_)
-                | Entry::PortHeld(_)
-                | Entry::Answered { .. }
-                | Entry::Left(_)
-                | Entry::Unkillable { .. }
-                | Entry::Received(_)
-                | Entry::Over
-                // A reported command has no caller here.
-                | Entry::Unreported { .. },
-            )
-            | Item::Missed { .. } => {}
+            Item::Missed { .. } => {}
         }
     }
 

@@ -210,7 +210,7 @@ impl Console {
     /// more: a command's turn is not cut short.
     pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, bytes_max: usize, now: Instant) {
         self.blocks.iter_mut().for_each(|block| block.take(engine, now));
-        self.later.take(engine);
+        self.later.take(engine, now);
         self.shed();
         while out.len() < bytes_max
             && let Some(line) = self.later.next_line()

@@ -16,7 +16,7 @@ use crate::core::card::{Card, CommandLine};
 use crate::core::end::End;
 use crate::core::engine::{Cursor, Engine};
 use crate::core::entry::Entry;
-use crate::core::log::Item;
+use crate::core::log::{Item, Taken};
 use crate::front::budget::Budget;
 use crate::front::how_ended::HowEnded;
 use crate::front::json_line::put_line;
@@ -113,37 +113,37 @@ impl Transcript {
 
 impl OpenTranscriptEntry {
     fn take(&mut self, engine: &mut Engine) {
-        while self.end.is_none()
-            && let Some(item) = engine.next(self.cursor)
-        {
-            match item {
-                Item::Missed { bytes } => self.output.miss(bytes),
-                Item::Entry(Entry::Output { stream, bytes, echo, .. }) => {
-                    let bytes = echo.hidden(bytes, TYPED);
-                    match &mut self.mask {
-                        None => self.output.push_all(bytes),
-                        Some(mask) => {
-                            let mut masked = Vec::new();
-                            mask.push(*stream as u8, bytes, &mut masked);
-                            self.output.push_all(&masked);
-                        }
-                    }
-                }
-                Item::Entry(Entry::Ended(end)) => {
-                    if let Some(mut mask) = self.mask.take() {
-                        let mut rest = Vec::new();
-                        mask.finish(&mut rest);
-                        self.output.push_all(&rest);
-                    }
-                    self.end = Some(end.clone());
-                }
-                Item::Entry(_) => {}
-            }
-            engine.advance(self.cursor);
-            if self.end.is_some() {
-                engine.detach(self.cursor);
-            }
+        if self.end.is_none() {
+            engine.read(self.cursor, |item| self.take_item(item));
         }
+    }
+
+    fn take_item(&mut self, item: &Item<'_>) -> Taken {
+        match item {
+            Item::Missed { bytes } => self.output.miss(*bytes),
+            Item::Entry(Entry::Output { stream, bytes, echo, .. }) => {
+                let bytes = echo.hidden(bytes, TYPED);
+                match &mut self.mask {
+                    None => self.output.push_all(bytes),
+                    Some(mask) => {
+                        let mut masked = Vec::new();
+                        mask.push(*stream as u8, bytes, &mut masked);
+                        self.output.push_all(&masked);
+                    }
+                }
+            }
+            Item::Entry(Entry::Ended(end)) => {
+                if let Some(mut mask) = self.mask.take() {
+                    let mut rest = Vec::new();
+                    mask.finish(&mut rest);
+                    self.output.push_all(&rest);
+                }
+                self.end = Some(end.clone());
+                return Taken::Last;
+            }
+            Item::Entry(_) => {}
+        }
+        Taken::All
     }
 
     fn put(&self, end: &HowEnded, out: &mut Vec<u8>) {

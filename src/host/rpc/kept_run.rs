@@ -13,7 +13,7 @@ use super::{Requester, RpcClients};
 use crate::core::end::{End, How, Stopper};
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
-use crate::core::log::Item;
+use crate::core::log::{Item, Taken};
 use crate::front::how_ended::HowEnded;
 use crate::front::rpc::answers::HeldPort;
 use crate::front::rpc::kept_output::KeptOutput;
@@ -205,20 +205,20 @@ impl KeptRun {
     pub(super) fn pull(&mut self, has_unread: bool, now: Instant, engine: &mut Engine) -> bool {
         let Some(cursor) = self.cursor else { return false };
         let (mut taken, mut has_any) = (0, false);
-        while taken < limits::RPC_CHUNK_BYTES
-            && let Some(item) = engine.next(cursor)
-        {
+        let goes_on = engine.read(cursor, |item| {
+            if taken >= limits::RPC_CHUNK_BYTES {
+                return Taken::Not;
+            }
             has_any = true;
             if let Item::Entry(entry) = item {
                 taken += entry.output_bytes();
                 self.take(entry, now);
             }
-            engine.advance(cursor);
-            if self.is_closed {
-                engine.detach(cursor);
-                self.cursor = None;
-                return true;
-            }
+            if self.is_closed { Taken::Last } else { Taken::All }
+        });
+        if !goes_on {
+            self.cursor = None;
+            return true;
         }
         // A pipe that a shell has left holds less than that: the rest is from other processes, and may never end.
         let is_drained = !has_any && (!has_unread || self.since_exit >= limits::DRAIN_BYTES);
@@ -259,16 +259,7 @@ impl KeptRun {
                 self.is_closed = true;
             }
             Entry::PortHeld(held) => self.held = Some(HeldPort::of(held)),
-            Entry::Resized { .. }
-            | Entry::Unreported { .. }
-            | Entry::FilterLeft
-            | Entry::WantedInput { .. }
-            | Entry::Answered { .. }
-            | Entry::Marked(_)
-            | Entry::Left(_)
-            | Entry::Unkillable { .. }
-            | Entry::Received(_)
-            | Entry::Over => {}
+            _ => {}
         }
     }
 

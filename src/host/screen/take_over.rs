@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::Screen;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
-use crate::core::log::{Item, Lag};
+use crate::core::log::{Item, Lag, Taken};
 use crate::limits;
 use crate::sink::console::status_line;
 use crate::sys::terminal_keeper::TerminalKeeper;
@@ -56,12 +56,12 @@ impl TakeOver {
     }
 
     fn pass(&mut self, engine: &mut Engine, out: &mut Vec<u8>) {
-        while out.len() < limits::CONSOLE_HIGH_BYTES
-            && self.screen.is_on()
-            && let Some(item) = engine.next(self.cursor)
-        {
+        engine.read(self.cursor, |item| {
+            if out.len() >= limits::CONSOLE_HIGH_BYTES || !self.screen.is_on() {
+                return Taken::Not;
+            }
             match item {
-                Item::Entry(Entry::Ended(_)) => return,
+                Item::Entry(Entry::Ended(_)) => return Taken::Not,
                 Item::Entry(Entry::Output { bytes, .. }) => {
                     let mut goes_on = |byte: &u8| {
                         self.screen.push(&[*byte]);
@@ -73,8 +73,8 @@ impl TakeOver {
                 }
                 Item::Entry(_) | Item::Missed { .. } => {}
             }
-            engine.advance(self.cursor);
-        }
+            Taken::All
+        });
     }
 
     /// Makes the program's rows scroll. The cursor is in the first one then, and so is the position that the program
@@ -119,9 +119,10 @@ impl Screen {
         let cursor = engine.attach(job, Lag::Skip)?;
         let mut screen = AlternateScreen::default();
         screen.push(ENTER);
-        while engine.next(cursor).is_some_and(|item| !matches!(item, Item::Entry(Entry::Ended(_)))) {
-            engine.advance(cursor);
-        }
+        engine.read(cursor, |item| match item {
+            Item::Entry(Entry::Ended(_)) => Taken::Not,
+            Item::Entry(_) | Item::Missed { .. } => Taken::All,
+        });
         self.status.resize(None, now, self.out.buffer());
         let was_frozen = self.frozen.is_some();
         self.frozen.get_or_insert_default();

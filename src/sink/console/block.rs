@@ -13,25 +13,14 @@ use super::face::{Colours, ConsoleKind, Face, Ink, columns};
 use super::filter::{Filter, View};
 use super::floor::Candidate;
 use super::heading::Heading;
-use crate::core::end::Stopper;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, FILTER_LEFT, LeftProcess, Prompt, Stream};
-use crate::core::log::Item;
+use crate::core::entry::{Entry, LeftProcess, Stream};
+use crate::core::log::{Item, Taken};
+use crate::journal::entry::{WAITS, WAITS_UNTIL, console_line};
 use crate::limits;
-use crate::text::bind_failure::holder_line;
 use crate::text::count::{self, grouped};
-use crate::text::escape::escape_line;
 use crate::text::highlight::Highlighter;
-use crate::text::prompt::{prompt_words, quoted};
 use crate::text::safe_text::SafeText;
-use rexec_sh::protocol::process::Pid;
-
-/// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
-const PROGRAM_COLUMNS: usize = 32;
-/// The width of the words of a prompt, columns.
-const PROMPT_COLUMNS: usize = 60;
-/// The sign of a command that waits for the human.
-const WAITS: char = '⏎';
 
 #[derive(Debug)]
 pub(super) struct CommandBlock {
@@ -96,61 +85,43 @@ impl CommandBlock {
     /// Takes all that is new in the command's log.
     pub(super) fn take(&mut self, engine: &mut Engine, now: Instant) {
         self.allowance.raise(now);
-        while let Some(cursor) = self.cursor
-            && let Some(item) = engine.next(cursor)
+        if let Some(cursor) = self.cursor
+            && !engine.read(cursor, |item| self.take_item(item, now))
         {
-            match item {
-                Item::Entry(Entry::Output { stream, bytes, .. }) => {
-                    let lines = self.backlog.push(*stream, bytes, self.allowance.lines());
-                    self.written.add(bytes.len(), lines);
-                    self.note_news(now);
-                }
-                Item::Missed { bytes } => {
-                    self.written.bytes += bytes;
-                    self.backlog.miss(bytes);
-                    self.note_news(now);
-                }
-                Item::Entry(Entry::WantedInput { program, has_ended }) => {
-                    let program = escape_line(program, PROGRAM_COLUMNS);
-                    let how = if *has_ended { "and got end of file" } else { "and waits on: nobody answered" };
-                    self.remark(format_args!("… {program} asked for input {how}"), now);
-                }
-                Item::Entry(Entry::Waits(waiting)) => {
-                    self.remark(prompt_line(self.job, waiting, now), now);
-                    self.asks = true;
-                }
-                Item::Entry(Entry::PortHeld(held)) => self
-                    .remark(format_args!("… {}", holder_line(held.port, held.run, &held.whoami, &held.process)), now),
-                Item::Entry(Entry::Stopping { by }) => self.remark(format_args!("… stopping: {}", why(*by)), now),
-                Item::Entry(Entry::FilterLeft) => self.remark(format_args!("… {FILTER_LEFT}"), now),
-                Item::Entry(Entry::Unreported { bytes }) => {
-                    self.remark(format_args!("… {} not reported", count::bytes(*bytes)), now);
-                }
-                Item::Entry(Entry::Ended(end)) => self.ending = Some((BlockEnd(end.clone()), now)),
-                Item::Entry(Entry::Left(left)) => self.left.clone_from(left),
-                Item::Entry(Entry::Unkillable { pid, program }) => {
-                    self.remark(unkillable_line(self.job, *pid, program), now);
-                }
-                Item::Entry(Entry::Over) => {
-                    self.cursor = None;
-                    return engine.detach(cursor);
-                }
-                Item::Entry(
-                    Entry::Exited { .. }
-                    | Entry::Resized { .. }
-                    | Entry::Answered { .. }
-                    | Entry::Marked(_)
-                    | Entry::Received(_),
-                ) => {}
-            }
-            engine.advance(cursor);
+            self.cursor = None;
+            return;
         }
         let has_flood = self.backlog.flood().is_some();
         self.allowance.look(has_flood, self.written.lines, self.wrote, now);
     }
 
-    fn remark(&mut self, line: impl Into<SafeText>, now: Instant) {
-        self.backlog.remark(&line.into());
+    fn take_item(&mut self, item: &Item<'_>, now: Instant) -> Taken {
+        match item {
+            Item::Entry(Entry::Output { stream, bytes, .. }) => {
+                let lines = self.backlog.push(*stream, bytes, self.allowance.lines());
+                self.written.add(bytes.len(), lines);
+                self.note_news(now);
+            }
+            Item::Missed { bytes } => {
+                self.written.bytes += bytes;
+                self.backlog.miss(*bytes);
+                self.note_news(now);
+            }
+            Item::Entry(Entry::Ended(end)) => self.ending = Some((BlockEnd(end.clone()), now)),
+            Item::Entry(Entry::Left(left)) => self.left.clone_from(left),
+            Item::Entry(Entry::Over) => return Taken::Last,
+            Item::Entry(entry) => {
+                if let Some(line) = console_line(entry, self.job, now) {
+                    self.remark(line, now);
+                }
+                self.asks |= matches!(entry, Entry::Waits(_));
+            }
+        }
+        Taken::All
+    }
+
+    fn remark(&mut self, line: String, now: Instant) {
+        self.backlog.remark(&SafeText::from(line));
         self.note_news(now);
     }
 
@@ -343,36 +314,9 @@ fn not_shown(face: Face, job: JobId, gap: Gap) -> String {
     }
 }
 
-/// The row about a command that waits for a person's answer.
-fn prompt_line(job: JobId, waiting: &Prompt, now: Instant) -> String {
-    let words = match prompt_words(&waiting.prompt, PROMPT_COLUMNS).as_str() {
-        "" => escape_line(&waiting.program, PROGRAM_COLUMNS),
-        words => quoted(words),
-    };
-    let left = waiting.until.saturating_duration_since(now).as_millis().div_ceil(1000);
-    format!("{WAITS} #{} waits: {words} · end of file in {}:{:02}", job.0, left / 60, left % 60)
-}
-
 /// Adds the keys that do something about it, if there is a keyboard and room for them.
 fn with_keys<'a>(face: Face, line: &'a str) -> Cow<'a, str> {
-    let Some(at) = line.rfind(" · end of file in ").filter(|_| face.has_keys) else { return Cow::Borrowed(line) };
+    let Some(at) = line.rfind(WAITS_UNTIL).filter(|_| face.has_keys) else { return Cow::Borrowed(line) };
     let lines = ["   i answer · ^C stop it", "   i answer"].map(|keys| [&line[..at], keys, &line[at..]].concat());
     lines.into_iter().find(|line| columns(line) <= face.room()).map_or(Cow::Borrowed(line), Cow::Owned)
-}
-
-/// The row about a process that SIGKILL does not end.
-pub(super) fn unkillable_line(job: JobId, pid: Pid, program: &str) -> String {
-    format!("… #{}: {} (process {pid}) cannot be killed", job.0, escape_line(program, PROGRAM_COLUMNS))
-}
-
-fn why(by: Stopper) -> &'static str {
-    match by {
-        Stopper::Caller => "its caller is gone",
-        Stopper::Console => "you asked",
-        Stopper::Kill => "by rexec kill",
-        Stopper::Client => "another client asked",
-        Stopper::Project => "its project session ends",
-        Stopper::Host => "the host is ending",
-        Stopper::TimeLimit => "its time is over",
-    }
 }

@@ -4,11 +4,12 @@
 //! Invariant: at most `STRAGGLERS_MAX` commands are followed, the newest ones, and as many lines wait.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
-use super::block::unkillable_line;
 use crate::core::engine::{Cursor, Engine};
 use crate::core::entry::Entry;
-use crate::core::log::Item;
+use crate::core::log::{Item, Taken};
+use crate::journal::entry::console_line;
 use crate::limits;
 
 #[derive(Debug, Default)]
@@ -25,25 +26,22 @@ impl LaterFacts {
     }
 
     /// Takes all that is new in the logs.
-    pub(super) fn take(&mut self, engine: &mut Engine) {
+    pub(super) fn take(&mut self, engine: &mut Engine, now: Instant) {
         let surplus = self.cursors.len().saturating_sub(limits::STRAGGLERS_MAX);
         self.cursors.drain(..surplus).for_each(|cursor| engine.detach(cursor));
         let Self { cursors, lines } = self;
         cursors.retain(|&cursor| {
-            while let Some(item) = engine.next(cursor) {
+            engine.read(cursor, |item| {
                 match item {
-                    Item::Entry(Entry::Unkillable { pid, program }) if lines.len() < limits::STRAGGLERS_MAX => {
-                        lines.push_back(unkillable_line(cursor.job, *pid, program));
-                    }
-                    Item::Entry(Entry::Over) => {
-                        engine.detach(cursor);
-                        return false;
+                    Item::Entry(Entry::Over) => return Taken::Last,
+                    // What came before belongs into a block, and does not name its command.
+                    Item::Entry(entry) if entry.may_follow_end() && lines.len() < limits::STRAGGLERS_MAX => {
+                        lines.extend(console_line(entry, cursor.job, now));
                     }
                     Item::Entry(_) | Item::Missed { .. } => {}
                 }
-                engine.advance(cursor);
-            }
-            true
+                Taken::All
+            })
         });
     }
 

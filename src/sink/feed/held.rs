@@ -3,11 +3,11 @@
 //! Invariant: until the file has the run's end, the frames of its start and its end are kept, and either those of all
 //! its output or none of them.
 
-use crate::core::end::End;
 use crate::core::engine::{Cursor, JobId};
-use crate::core::entry::{Entry, LeftProcess};
+use crate::core::entry::Entry;
+use crate::journal::entry::record;
 use crate::journal::frame::{self, Frame};
-use crate::journal::record::{PortHolder, RunEnd, Straggler};
+use crate::journal::record::RunEnd;
 use crate::limits;
 
 /// A run whose end the file does not have yet.
@@ -57,33 +57,8 @@ impl Held {
 
     /// Notes what this entry says about the run's end.
     pub(super) fn on_fact(&mut self, entry: &Entry) {
-        match entry {
-            Entry::Answered(_) => self.end.answers += 1,
-            Entry::PortHeld(held) => self.end.port_held = Some(PortHolder { port: held.port, seq: held.run }),
-            Entry::Ended(end) => {
-                self.has_ended = true;
-                self.end = ended(std::mem::take(&mut self.end), end);
-            }
-            Entry::Left(left) => {
-                self.end.left_count = u32::try_from(left.len()).unwrap_or(u32::MAX);
-                let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX);
-                self.end.left = named.map(straggler).collect();
-            }
-            Entry::Unkillable { pid, .. } => self.end.unkillable.push(pid.number()),
-            Entry::Received(received) => {
-                (self.end.received, self.end.hidden) = (Some(received.bytes), received.hidden);
-            }
-            Entry::Output { .. }
-            | Entry::Resized { .. }
-            | Entry::Unreported { .. }
-            | Entry::WantedInput { .. }
-            | Entry::Waits(_)
-            | Entry::Marked(_)
-            | Entry::Stopping { .. }
-            | Entry::FilterLeft
-            | Entry::Exited { .. }
-            | Entry::Over => {}
-        }
+        record(entry, &mut self.end);
+        self.has_ended |= matches!(entry, Entry::Ended(_));
     }
 
     pub(super) fn finish(&mut self) {
@@ -98,21 +73,4 @@ impl Held {
             Frame::Lost { seq: job.0, bytes: self.sent }.encode(out);
         }
     }
-}
-
-/// Adds the facts that every reader of the run's log gets.
-fn ended(facts: RunEnd, end: &End) -> RunEnd {
-    RunEnd {
-        exit: end.code(),
-        signal: end.signal(),
-        duration_ms: end.took_ms(),
-        queued_ms: end.queued_ms(),
-        error: end.failure().map(|failure| failure.word().to_owned()),
-        by: end.by.map(|by| by.word().to_owned()),
-        ..facts
-    }
-}
-
-fn straggler(left: &LeftProcess) -> Straggler {
-    Straggler { pid: left.pid, comm: left.program.clone(), ports: left.ports.clone() }
 }
