@@ -13,6 +13,8 @@ mod answer;
 mod config;
 mod document;
 mod habits;
+mod judged;
+mod leaf_words;
 pub mod packs;
 mod places;
 mod rule;
@@ -28,6 +30,8 @@ pub use answer::{Answer, Glob};
 pub use config::{GATE_KEYS, Loaded, load};
 pub use document::{Document, Pair, RulesError, Table, TextPlace, Value};
 pub use habits::{Habit, ToolUse};
+pub use judged::Judged;
+pub use leaf_words::{leaf_words, problem_in_words, redirection_words, shown_leaf, why_opaque};
 pub use places::Facts;
 pub use rule::{Action, Away, Rule, RuleSource};
 pub use words::ValueOptions;
@@ -145,6 +149,12 @@ impl Gate {
         self.with_wrapped(script::leaves(text, environment).leaves, environment)
     }
 
+    /// Returns true if it may do anything but allow.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        !self.rules.is_empty() || [self.opaque, self.foreign].iter().any(|&action| action != Action::Allow)
+    }
+
     /// The gate with further rules: behind its own ones, in front of those of its packs.
     #[must_use]
     pub fn extended(mut self, rules: Vec<Rule>) -> Self {
@@ -258,14 +268,6 @@ impl Gate {
             LeafState::Known | LeafState::Open => {}
         }
         verdict
-    }
-
-    /// The place of the strictest of some verdicts, which is that of the command. `None` where there are none.
-    #[must_use]
-    pub fn strictest(verdicts: &[Verdict<'_>]) -> Option<usize> {
-        // Of verdicts that are alike, one that a rule gives says more.
-        let worth = |verdict: &Verdict<'_>| (verdict.action, verdict.cause.rule().is_some());
-        (0..verdicts.len()).rev().max_by_key(|at| worth(&verdicts[*at]))
     }
 }
 

@@ -37,6 +37,7 @@
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //! | `Callers` (`callers.rs`) | which agents call, the numbers of their sessions, and what `rexec run` has started |
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
+//! | `WatchedRules` (`rules.rs`) | the person's rules, which are asked about every command and hold none |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
 //! Where to look for:
@@ -80,6 +81,7 @@ mod recorder_process;
 mod reports;
 mod requests;
 mod rpc;
+mod rules;
 mod run;
 mod runs;
 mod sandbox_check;
@@ -124,6 +126,7 @@ pub use prompt_policy::PromptChoice;
 use recorder_link::RecorderLink;
 use reports::Reports;
 use rpc::RpcClients;
+use rules::WatchedRules;
 use runs::Runs;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
@@ -163,6 +166,7 @@ pub struct Host {
     callers: Callers,
     projects: ProjectSessions,
     rpc: RpcClients,
+    rules: Option<WatchedRules>,
     closing: Closing,
 }
 

@@ -65,7 +65,7 @@
 //!
 //! ```text
 //! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }
-//! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ script      cli ▶ gate ▶ { script, text }
+//! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ { gate, script }      gate ▶ { script, text }
 //!                      front, sink, journal ▶ { core, text }      front, sink, recorder ▶ journal
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
 //! ```
@@ -78,6 +78,7 @@
 //! # Where to change what
 //!
 //! * A bound or a time: [`limits`]. An exit code: `shim/src/protocol/exit_code.rs`.
+//! * What is told of a thing that happened to a run, to whom and in which words: `journal/entry.rs`.
 //! * A message's form, and the words for no host: `protocol/notice.rs`. Other refusals: `host/notices.rs`,
 //!   `host/start_errors.rs`.
 //! * What travels with a command: `shim/src/collect.rs` reads it, `protocol/wire/attributes.rs` has what is always sent
@@ -90,8 +91,9 @@
 //! * How a command's text is read as shell: `script.rs`; what its programs are known for: `script/programs.rs`. Which
 //!   commands run without a terminal because they are fed: `script/feeds.rs`. `cli/explain.rs` prints both.
 //! * What a rule for commands can say: `gate/config.rs` reads it, `gate/rule.rs` compares it with a leaf, `gate.rs` has the
-//!   order of rules. The rules that come with rexec: `gate/packs/`. `cli/gate.rs` tries rules, `cli/gate/past.rs` on
-//!   the commands of journals; the host asks none yet. Which rules those suggest: `gate/habits.rs`, `cli/gate/learn.rs`.
+//!   order of rules. The rules that come with rexec: `gate/packs/`. `host/rules.rs` watches them; `cli/gate.rs` tries
+//!   them, `cli/gate/past.rs` on the commands of journals. Which rules those suggest: `gate/habits.rs`,
+//!   `cli/gate/learn.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`

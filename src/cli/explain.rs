@@ -9,10 +9,8 @@ use serde::Serialize;
 use super::columns::{self, Column};
 use super::look::Look;
 use super::verb::{Call, Group, Values, Verb, Words, json};
-use crate::script::{
-    self, Argument, Excuse, Fed, FedBy, FedCommand, Leaf, LeafState, OpaqueReason, Problem, RedirectKind, Redirection,
-    SudoAsks, Via,
-};
+use crate::gate::{leaf_words, problem_in_words, redirection_words, why_opaque};
+use crate::script::{self, Excuse, Fed, FedBy, FedCommand, Leaf, LeafState, SudoAsks, Via};
 use crate::sys::process;
 use crate::text::escape::escape_line;
 
@@ -123,7 +121,7 @@ impl Explained {
             why: why_opaque(leaf),
             via: leaf.via.iter().map(Via::to_string).collect(),
             dir: leaf.directory.as_ref().map(|directory| lossy(&directory.shown())),
-            redirects: leaf.redirects.iter().map(redirect).collect(),
+            redirects: leaf.redirects.iter().map(redirection_words).collect(),
             reads_pipe: leaf.pipes.reads,
             writes_pipe: leaf.pipes.writes,
         };
@@ -162,7 +160,7 @@ impl Explained {
                 text += &column.cells[at];
                 text += "  ";
             }
-            text += look.cut(&some(command(leaf)), room).trim_end();
+            text += look.cut(&some(leaf_words(leaf)), room).trim_end();
             text.push('\n');
         }
         for fed in &self.fed {
@@ -216,63 +214,4 @@ pub(super) fn state(leaf: &Leaf) -> &'static str {
         LeafState::Foreign => "foreign",
         LeafState::Opaque(_) => "opaque",
     }
-}
-
-/// The reason why it is not known what a leaf runs.
-pub(super) fn why_opaque(leaf: &Leaf) -> Option<&'static str> {
-    let LeafState::Opaque(reason) = leaf.state else { return None };
-    Some(match reason {
-        OpaqueReason::Program => "the program's name is not known",
-        OpaqueReason::Code => "a part of the code is not known",
-        OpaqueReason::ShellReadsPipe => "a shell reads its commands from a pipe",
-        OpaqueReason::SourcesStream => "commands are read from a stream",
-        OpaqueReason::RenamesPrograms => "a name is given to another program",
-        OpaqueReason::OtherShell => "a shell with another language",
-        OpaqueReason::TooManyLeaves => "there are too many programs",
-        OpaqueReason::NotRead(problem) => problem_in_words(problem),
-    })
-}
-
-fn problem_in_words(problem: Problem) -> &'static str {
-    match problem {
-        Problem::Syntax => "a syntax error",
-        Problem::TooDeep => "it is nested too deep",
-        Problem::TooMany => "it has too many words",
-        Problem::TooLong => "it is too long",
-    }
-}
-
-/// A redirection as one would write it; a here-document without its text.
-fn redirect(redirect: &Redirection) -> String {
-    let (sign, usual) = match redirect.kind {
-        RedirectKind::Read => ("<", 0),
-        RedirectKind::Write => (">", 1),
-        RedirectKind::Append => (">>", 1),
-        RedirectKind::ReadWrite => ("<>", 0),
-        RedirectKind::Duplicate => (">&", 1),
-        RedirectKind::HereDocument => ("<<", 0),
-        RedirectKind::HereString => ("<<<", 0),
-    };
-    let descriptor = match redirect.descriptor {
-        Some(number) if number == usual => String::new(),
-        Some(number) => number.to_string(),
-        None => "{}".to_owned(),
-    };
-    let target = if redirect.kind == RedirectKind::HereDocument { "…".to_owned() } else { word(&redirect.target) };
-    format!("{descriptor}{sign}{target}")
-}
-
-/// The words of a leaf, quoted where necessary.
-pub(super) fn command(leaf: &Leaf) -> String {
-    let program = if leaf.program.is_empty() { None } else { Some(word(&Argument::from(&leaf.program[..]))) };
-    let arguments = leaf.arguments.iter().map(word);
-    let words = program.into_iter().chain(arguments).chain(leaf.redirects.iter().map(redirect));
-    escape_line(&words.collect::<Vec<_>>().join(" "), WORD_COLUMNS * 10)
-}
-
-fn word(argument: &Argument) -> String {
-    let shown = lossy(&argument.shown());
-    let is_plain =
-        argument.text().is_none() || !shown.contains(|c: char| c.is_whitespace() || "'\"\\$;&|<>()`".contains(c));
-    if is_plain && !shown.is_empty() { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
 }

@@ -1,5 +1,4 @@
-//! `rexec gate`: tries rules on commands, also on those of the past, and prints the packs. Nothing is run, and the host
-//! asks no rule yet.
+//! `rexec gate`: tries rules on commands, also on those of the past, and prints the packs. Nothing is run.
 
 mod learn;
 mod past;
@@ -16,10 +15,10 @@ use serde::Serialize;
 
 use super::columns::{self, Column};
 use super::config_file::ConfigFile;
-use super::explain::{self, VIA_COLUMNS, WORD_COLUMNS, lossy, state};
+use super::explain::{VIA_COLUMNS, WORD_COLUMNS, lossy, state};
 use super::look::Look;
 use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
-use crate::gate::{Action, Facts, Gate, Verdict, packs};
+use crate::gate::{Action, Facts, Gate, Judged, Verdict, packs, shown_leaf};
 use crate::script::{Leaf, Via};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -31,10 +30,11 @@ const DENIES: u8 = 4;
 pub(super) const VERB: Verb = Verb {
     term: "gate",
     group: Group::Own,
-    summary: "try rules on commands, also on those of the past",
+    summary: "try the rules that the host watches, also on past commands",
     text: "\
-The rules are for trying out. rexec-host does not ask them yet: whatever they
-say, no command is held.
+The rules are watched: rexec-host shows on its console what they say of each
+command that it runs, and the journal keeps it. Whatever they say, no command
+is held. A host reads the file when it starts.
 
   rexec gate test TEXT  says what the rules say of a text for the shell
   rexec gate explain N  says the same of a past command, as it was called
@@ -110,7 +110,9 @@ your own:
   rexec gate learn >>~/.config/rexec/config.toml
 
 Not seen: scripts, make and npm run, git's hooks and stored aliases, copied
-programs, code of other languages, and what an agent does without a shell.
+programs, code of other languages, and what an agent does without a shell. The
+host watches no command that runs in its agent's sandbox. For it a call of more
+than 8 KiB is one of which it is not known what runs.
 ",
     codes: &[
         (1, "the rules cannot be read, no such command; replay: none differs; learn: no rule"),
@@ -228,7 +230,7 @@ fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
         project: project.map(|project| project.as_os_str().as_bytes()),
         home: home.as_deref(),
     };
-    Judged::of(&gate, gate.leaves(text.as_bytes(), &variable), &facts).print(call.is_json)
+    print(&Judged::of(&gate, gate.leaves(text.as_bytes(), &variable), &facts), call.is_json)
 }
 
 /// A variable of the own environment.
@@ -241,47 +243,22 @@ fn project_of(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|above| above.join(".git").exists())
 }
 
-/// The programs of a command, each with its verdict.
-struct Judged<'g> {
-    leaves: Vec<Leaf>,
-    verdicts: Vec<Verdict<'g>>,
-}
-
-impl<'g> Judged<'g> {
-    fn of(gate: &'g Gate, leaves: Vec<Leaf>, facts: &Facts<'_>) -> Self {
-        let verdicts = leaves.iter().map(|leaf| gate.judge(leaf, facts)).collect();
-        Self { leaves, verdicts }
-    }
-
-    /// What is done with the command.
-    fn action(&self) -> Action {
-        Gate::strictest(&self.verdicts).map_or(Action::Allow, |at| self.verdicts[at].action)
-    }
-
-    /// The verdict on the command in a sentence.
-    fn why(&self) -> String {
-        let strictest = Gate::strictest(&self.verdicts);
-        strictest
-            .map_or_else(|| "it runs nothing".to_owned(), |at| self.verdicts[at].sentence(&command(&self.leaves[at])))
-    }
-
-    /// Prints it, and returns the exit code for its verdict.
-    fn print(&self, is_json: bool) -> Result<u8, Notice> {
-        let (action, why) = (self.action(), self.why());
-        super::with_output(|out| match is_json {
-            true => super::put_json(std::iter::once(&form(action, &why, &self.leaves, &self.verdicts)), out),
-            false => {
-                let table = table(&self.leaves, &self.verdicts, &Look::of_output());
-                let why = escape_line(&why, WORD_COLUMNS * 10);
-                super::written(out.write_all(format!("{table}{}: {why}\n", action.word()).as_bytes()))
-            }
-        })?;
-        Ok(match action {
-            Action::Allow => exit_code::SUCCESS,
-            Action::Ask => ASKS,
-            Action::Deny => DENIES,
-        })
-    }
+/// Prints the verdicts on a command, and returns the exit code for its own.
+fn print(judged: &Judged<'_>, is_json: bool) -> Result<u8, Notice> {
+    let (action, why) = (judged.action(), judged.why());
+    super::with_output(|out| match is_json {
+        true => super::put_json(std::iter::once(&form(action, &why, &judged.leaves, &judged.verdicts)), out),
+        false => {
+            let table = table(&judged.leaves, &judged.verdicts, &Look::of_output());
+            let why = escape_line(&why, WORD_COLUMNS * 10);
+            super::written(out.write_all(format!("{table}{}: {why}\n", action.word()).as_bytes()))
+        }
+    })?;
+    Ok(match action {
+        Action::Allow => exit_code::SUCCESS,
+        Action::Ask => ASKS,
+        Action::Deny => DENIES,
+    })
 }
 
 /// The rules of a file, or those of the person where they have some.
@@ -304,19 +281,9 @@ fn form(action: Action, why: &str, leaves: &[Leaf], verdicts: &[Verdict<'_>]) ->
         via: leaf.via.iter().map(Via::to_string).collect(),
         r#do: verdict.action.word(),
         rule: verdict.cause.rule().map(ToString::to_string),
-        why: verdict.sentence(&command(leaf)),
+        why: verdict.sentence(&shown_leaf(leaf)),
     };
     GateForm { r#do: action.word(), why: why.to_owned(), leaves: leaves.iter().zip(verdicts).map(judged).collect() }
-}
-
-/// A leaf in words: its command, or the reason why there is none to show.
-fn command(leaf: &Leaf) -> String {
-    let words = explain::command(leaf);
-    match explain::why_opaque(leaf) {
-        Some(why) if words.is_empty() => format!("({why})"),
-        Some(why) => format!("{words} ({why})"),
-        None => words,
-    }
 }
 
 /// A row for each program: its verdict, the rule, what leads to it, and its words.
@@ -337,7 +304,7 @@ fn table(leaves: &[Leaf], verdicts: &[Verdict<'_>], look: &Look) -> String {
             text += &column.cells[at];
             text += "  ";
         }
-        text += look.cut(&some(command(leaf)), room).trim_end();
+        text += look.cut(&some(shown_leaf(leaf)), room).trim_end();
         text.push('\n');
     }
     text

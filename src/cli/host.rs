@@ -275,6 +275,7 @@ fn defaults() -> HostOptions {
         end_idle: None,
         reports: true,
         of_file: None,
+        gate: None,
     }
 }
 
@@ -299,6 +300,7 @@ fn with_file() -> Result<HostCall, Notice> {
     let mut call = HostCall::default();
     let Some(file) = ConfigFile::own()? else { return Ok(call) };
     set(&mut call, &file)?;
+    call.options.gate = file.loaded.gate.is_used().then(|| Box::new(file.loaded.gate.clone()));
     let given: Vec<String> = file.loaded.document.pairs(TABLE).iter().map(Pair::to_string).collect();
     call.options.of_file =
         (!given.is_empty()).then(|| format!("options of {}: {}", file.path.display(), given.join(", ")));

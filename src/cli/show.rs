@@ -12,7 +12,7 @@ use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Call, Group, Values, Verb, Words, json};
 use super::{print, replay, when, written};
 use crate::history::{self, FoundRun, RunOutcome};
-use crate::journal::record::{EndRecord, InputRecord, RecordedOutput, RunEnd, StartRecord};
+use crate::journal::record::{EndRecord, GateRecord, InputRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::text::agent_name::{agent_name, short_name};
 use crate::text::banner::{duration, left_line, signal_name};
 use crate::text::count;
@@ -163,10 +163,17 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
         let left = left_line(end.left_count, named);
         facts.extend(left.and_then(|line| Some(("left", line.strip_prefix("left running: ")?.to_owned()))));
         facts.extend(end.port_held.map(|held| ("port", format!("{} is held by #{}", held.port, held.seq))));
+        facts.extend(end.gate.as_ref().map(|gate| ("rules", rules(gate))));
         facts.extend((!end.unkillable.is_empty()).then(|| ("unkillable", format!("{:?}", end.unkillable))));
     }
     facts.push(("journal", run.file.display().to_string()));
     facts
+}
+
+/// What the rules said, in words.
+fn rules(GateRecord { r#do: verdict, rule, leaf, by: _ }: &GateRecord) -> String {
+    let rule = rule.as_ref().map(|rule| format!(", by {rule}")).unwrap_or_default();
+    format!("{verdict}{rule}: {leaf}")
 }
 
 /// The console's name for the caller, with its own name, its program and its version if these say more.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::end::{StartError, Stopper};
-use super::entry::{Entry, LeftProcess, PortHeld, Received, Stream, Streams, TerminalWish, Typed};
+use super::entry::{Entry, Judgement, LeftProcess, PortHeld, Received, Stream, Streams, TerminalWish, Typed};
 use super::job::{Job, Order};
 use super::log::{CursorId, Item, Lag, Taken};
 use crate::limits;
@@ -190,6 +190,15 @@ impl Engine {
     /// No process holds this stream of the job open any more.
     pub fn on_hangup(&mut self, id: JobId, stream: Stream) {
         self.tell(id, |job| job.on_hangup(stream));
+    }
+
+    /// The person's rules do not allow all of the job.
+    pub fn on_judged(&mut self, id: JobId, judgement: Judgement) {
+        self.tell(id, |job| {
+            if !job.has_ended() {
+                job.log.push(Entry::Judged(Box::new(judgement)));
+            }
+        });
     }
 
     /// The job failed because another one listens on its port.

@@ -121,6 +121,19 @@ pub struct LeftProcess {
     pub ports: Vec<u16>,
 }
 
+/// What a person's rules say of a command, where they do not allow all of it. No secret is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// `ask` or `deny`.
+    pub verdict: &'static str,
+    /// The rule that decides, by its name and its place. `None` if a setting does.
+    pub rule: Option<String>,
+    /// The program that it is about, with its arguments.
+    pub leaf: String,
+    /// All of that in a sentence.
+    pub why: String,
+}
+
 /// How much of a command's output its caller has got, once it gets no more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
@@ -169,6 +182,8 @@ pub enum Entry {
     Waits(Box<Prompt>),
     /// A person typed for it.
     Answered(Typed),
+    /// The person's rules do not allow all of it. They are watched: it runs all the same.
+    Judged(Box<Judgement>),
     /// A reader begins here, and asks the recorder for what was before. The number is the reader's.
     Marked(u64),
     /// Another command holds a port that it could not listen on.
@@ -209,6 +224,10 @@ impl Entry {
             Self::WantedInput { program, .. } => program.len(),
             Self::PortHeld(held) => size_of::<PortHeld>() + held.whoami.len() + held.process.0.len(),
             Self::Unkillable { program, .. } => program.len(),
+            Self::Judged(judgement) => {
+                let Judgement { verdict: _, rule, leaf, why } = &**judgement;
+                size_of::<Judgement>() + rule.as_ref().map_or(0, String::len) + leaf.len() + why.len()
+            }
             Self::Left(left) => {
                 let kept = |left: &LeftProcess| left.program.len() + left.ports.len() * size_of::<u16>();
                 size_of_val(&**left) + left.iter().map(kept).sum::<usize>()

@@ -18,6 +18,7 @@ use super::prompt_policy::PromptPolicy;
 use super::recorder_link::RecorderLink;
 use super::reports::Reports;
 use super::rpc::RpcClients;
+use super::rules::WatchedRules;
 use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
@@ -96,6 +97,7 @@ impl Host {
             callers: Callers::new(IdleEnd::new(options.end_idle, std::time::Instant::now())),
             projects,
             rpc: RpcClients::default(),
+            rules: options.gate.clone().map(|gate| WatchedRules::new(*gate)),
             closing: Closing::No,
             options,
         };
@@ -114,7 +116,10 @@ impl Host {
         let warning = (process::uid() == 0)
             .then(|| "this host is root's: whoever reaches its socket as root runs commands as root".to_owned());
         let said = said.iter().chain(&self.options.of_file).map(|text| escape_line(text, PATH_COLUMNS));
-        lines.extend(said.chain(warning).chain(self.sandbox_check.warning()).map(|text| format!("rexec: {text}")));
+        let rules = self.rules.as_ref().map(WatchedRules::greeting);
+        lines.extend(
+            said.chain(rules).chain(warning).chain(self.sandbox_check.warning()).map(|text| format!("rexec: {text}")),
+        );
         lines.into_iter().for_each(|line| self.screen.say(line));
         self.screen.end_paragraph();
     }

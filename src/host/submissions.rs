@@ -139,6 +139,9 @@ impl Host {
         let secrets = self.secrets_of(&command);
         let card = self.card(job, &command, dir, None);
         self.record(&card, &command, dir, secrets.as_ref());
+        if let Some(judgement) = self.rules.as_ref().and_then(|rules| rules.judge(&command, dir)) {
+            self.engine.on_judged(job, judgement);
+        }
         let kills_group = command.kills_group;
         let description = Description { project, kills_group, ..Description::of(&card, secrets) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });

@@ -5,10 +5,10 @@
 
 use std::time::Instant;
 
-use super::record::{PortHolder, RunEnd, Straggler};
+use super::record::{GateRecord, PortHolder, RunEnd, Straggler};
 use crate::core::end::{End, Stopper};
 use crate::core::engine::JobId;
-use crate::core::entry::{Entry, LeftProcess, PortHeld, Prompt};
+use crate::core::entry::{Entry, Judgement, LeftProcess, PortHeld, Prompt};
 use crate::limits;
 use crate::text::bind_failure::holder_line;
 use crate::text::count;
@@ -37,6 +37,7 @@ pub fn console_line(entry: &Entry, job: JobId, now: Instant) -> Option<String> {
         }
         Entry::Waits(waiting) => prompt_line(job, waiting, now),
         Entry::PortHeld(held) => format!("… {}", port_line(held)),
+        Entry::Judged(judgement) => format!("… watched: {}", judgement.why),
         Entry::Stopping { by } => format!("… stopping: {}", why(*by)),
         Entry::FilterLeft => format!("… {FILTER_LEFT}"),
         Entry::Unreported { bytes } => format!("… {} not reported", count::bytes(*bytes)),
@@ -68,6 +69,8 @@ pub fn caller_line(entry: &Entry) -> Option<String> {
         Entry::FilterLeft => FILTER_LEFT.to_owned(),
         Entry::Output { .. }
         | Entry::Resized { .. }
+        // Nothing is held, so nothing is different for it.
+        | Entry::Judged(_)
         // A reported command has no caller here.
         | Entry::Unreported { .. }
         | Entry::Answered(_)
@@ -88,6 +91,7 @@ pub fn record(entry: &Entry, record: &mut RunEnd) {
     match entry {
         Entry::Answered(_) => record.answers += 1,
         Entry::PortHeld(held) => record.port_held = Some(PortHolder { port: held.port, seq: held.run }),
+        Entry::Judged(judgement) => record.gate = Some(gate_record(judgement)),
         Entry::Ended(end) => record_end(end, record),
         Entry::Left(left) => {
             record.left_count = u32::try_from(left.len()).unwrap_or(u32::MAX);
@@ -113,6 +117,11 @@ fn record_end(end: &End, record: &mut RunEnd) {
     (record.duration_ms, record.queued_ms) = (end.took_ms(), end.queued_ms());
     record.error = end.failure().map(|failure| failure.word().to_owned());
     record.by = end.by.map(|by| by.word().to_owned());
+}
+
+fn gate_record(Judgement { verdict, rule, leaf, .. }: &Judgement) -> GateRecord {
+    let by = "watch".to_owned();
+    GateRecord { r#do: (*verdict).to_owned(), rule: rule.clone(), leaf: leaf.clone(), by }
 }
 
 fn straggler(left: &LeftProcess) -> Straggler {

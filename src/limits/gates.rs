@@ -16,3 +16,6 @@ pub const RULE_WORD_BYTES_MAX: usize = 4 << 10;
 pub const RULE_KEYS_MAX: usize = 64;
 /// How long a person is waited for, unless the rules say otherwise.
 pub const ASK_WAIT: Duration = Duration::from_secs(60);
+/// The longest call that the host's rules are asked about, bytes. Reading it may take a millisecond, in which the host
+/// serves nobody.
+pub const RULES_CALL_BYTES_MAX: usize = 8 << 10;

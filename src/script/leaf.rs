@@ -78,6 +78,21 @@ pub enum Via {
 }
 
 impl Leaf {
+    /// The leaf that stands for a text that nobody reads because it is too long.
+    #[must_use]
+    pub fn too_long() -> Self {
+        Self {
+            program: Vec::new(),
+            arguments: Vec::new(),
+            redirects: Vec::new(),
+            via: Rc::from([]),
+            directory: None,
+            state: LeafState::Opaque(OpaqueReason::NotRead(Problem::TooLong)),
+            pipes: Pipes::default(),
+            input: None,
+        }
+    }
+
     /// Returns true if it runs another program that its own words name, such as `docker exec` and `sudo`.
     #[must_use]
     pub fn is_layer(&self) -> bool {

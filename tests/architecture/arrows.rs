@@ -17,7 +17,7 @@ const MAY_NAME: [(&str, &[&str]); 14] = [
     ("recorder", &["journal", "text"]),
     ("history", &["journal", "recorder", "text"]),
     ("sink", &["core", "journal", "text"]),
-    ("host", &["core", "text", "script", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
+    ("host", &["core", "text", "script", "gate", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
     ("cli", &["core", "text", "script", "gate", "sys", "front", "journal", "recorder", "history", "sink", "host"]),
 ];
 

@@ -2,5 +2,6 @@
 
 mod ports;
 mod projects;
+mod rules;
 mod spans;
 mod variables;

@@ -1,6 +1,6 @@
 //! The algebra of verdicts, over rules and commands from a generator.
 
-use rexec_host::gate::{Action, Cause, Gate, Verdict, load};
+use rexec_host::gate::{Action, Cause, Gate, Judged, load};
 
 use crate::dice::{Dice, rounds};
 use crate::support::FACTS;
@@ -135,9 +135,9 @@ fn a_command_is_as_strict_as_its_strictest_leaf() {
         let Some(gate) = gate(&settings(dice), &rules(dice, &ALL)) else { return };
         let text = command(dice);
         let leaves = gate.leaves(text.as_bytes(), &|_| None);
-        let verdicts: Vec<Verdict<'_>> = leaves.iter().map(|leaf| gate.judge(leaf, &FACTS)).collect();
-        let strictest = Gate::strictest(&verdicts).map(|at| verdicts[at].action);
-        assert_eq!(strictest, verdicts.iter().map(|verdict| verdict.action).max(), "{text}");
+        let judged = Judged::of(&gate, leaves, &FACTS);
+        let strictest = judged.strictest().map(|at| judged.verdicts[at].action);
+        assert_eq!(strictest, judged.verdicts.iter().map(|verdict| verdict.action).max(), "{text}");
         for one in text.split("; ").filter(|one| !one.contains("()")) {
             let alone = actions(&gate, one).into_iter().max();
             assert!(strictest >= alone || text.contains("cd ") || text.contains("f()"), "{text}: {one}");

@@ -1,6 +1,6 @@
 //! Rules and commands in words.
 
-use rexec_host::gate::{Action, Facts, Gate, Verdict, load};
+use rexec_host::gate::{Action, Facts, Gate, Judged, load};
 
 /// Around every command of these tests.
 pub(crate) const FACTS: Facts<'static> = Facts {
@@ -23,9 +23,12 @@ pub(crate) fn judged(gate: &Gate, text: &str) -> (Action, String) {
 
 pub(crate) fn judged_with(gate: &Gate, text: &str, facts: &Facts<'_>) -> (Action, String) {
     let leaves = gate.leaves(text.as_bytes(), &|name| (name == b"HOME").then(|| b"/people/ann".to_vec()));
-    let verdicts: Vec<Verdict<'_>> = leaves.iter().map(|leaf| gate.judge(leaf, facts)).collect();
-    match Gate::strictest(&verdicts) {
-        Some(at) => (verdicts[at].action, verdicts[at].sentence(&String::from_utf8_lossy(&leaves[at].program))),
+    let judged = Judged::of(gate, leaves, facts);
+    match judged.strictest() {
+        Some(at) => {
+            let program = String::from_utf8_lossy(&judged.leaves[at].program);
+            (judged.verdicts[at].action, judged.verdicts[at].sentence(&program))
+        }
         None => (Action::Allow, String::new()),
     }
 }

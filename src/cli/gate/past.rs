@@ -13,14 +13,14 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
-use super::{GateCall, Judged, project_of, rules, variable};
+use super::{GateCall, print, project_of, rules, variable};
 use crate::cli::columns::{self, Column};
-use crate::cli::explain::{WORD_COLUMNS, command};
+use crate::cli::explain::WORD_COLUMNS;
 use crate::cli::log::found_something;
 use crate::cli::run_reference::{RunReference, unreadable};
 use crate::cli::sheet::Sheet;
 use crate::cli::{put_json, told, when, with_output, written};
-use crate::gate::{Action, Facts, Gate, Rule};
+use crate::gate::{Action, Facts, Gate, Judged, Rule, shown_leaf};
 use crate::history::{self, Query, RunBeginning, SessionHistory, milliseconds};
 use crate::text::agent_name::agent_name;
 use crate::text::count::counted;
@@ -45,7 +45,7 @@ pub(super) fn explain(call: &GateCall, word: &OsStr) -> Result<u8, Notice> {
         told::tell("the journal keeps only the beginning of this command: the rest is not judged");
     }
     let [judged] = past.judged([&gate], project_of(&past.directory));
-    judged.print(call.is_json)
+    print(&judged, call.is_json)
 }
 
 pub(super) fn replay(call: &GateCall) -> Result<u8, Notice> {
@@ -255,7 +255,7 @@ impl Replay {
         }
         // Where the later rules allow all of it, what the earlier ones stopped tells more.
         let telling = if actions.1 == Action::Allow { &before } else { &after };
-        let at = Gate::strictest(&telling.verdicts);
+        let at = telling.strictest();
         let start = &past.run.start;
         self.found.push(ReplayedForm {
             run: label.to_owned(),
@@ -263,7 +263,7 @@ impl Replay {
             time: start.card.time.clone(),
             agent: agent_name(&start.card.whoami, start.card.session_number, &start.card.role),
             dir: start.card.dir.clone(),
-            leaf: at.map(|at| command(&telling.leaves[at])).unwrap_or_default(),
+            leaf: at.map(|at| shown_leaf(&telling.leaves[at])).unwrap_or_default(),
             before: actions.0.word(),
             after: actions.1.word(),
             rule: at.and_then(|at| telling.verdicts[at].cause.rule()).map(ToString::to_string),

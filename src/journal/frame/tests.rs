@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::journal::record::PublishedCard;
-use crate::journal::record::{EndRecord, LINE_BYTES_MAX, Straggler, line};
+use crate::journal::record::{EndRecord, GateRecord, LINE_BYTES_MAX, Straggler, line};
 
 fn drain(decoder: &mut Decoder) -> Vec<String> {
     let mut seen = Vec::new();
@@ -120,6 +120,12 @@ fn the_largest_fields_still_fit_a_frame_and_a_line() {
             error: Some(long.clone()),
             left: vec![left; 999],
             unkillable: vec![i32::MIN; 9999],
+            gate: Some(GateRecord {
+                r#do: long.clone(),
+                rule: Some(long.clone()),
+                leaf: long.clone(),
+                by: long.clone(),
+            }),
             ..RunEnd::default()
         };
         let end = end.fitted().unwrap();

@@ -52,6 +52,23 @@ pub struct RunEnd {
     pub answers: u32,
     /// The port that the command could not listen on, because another run did.
     pub port_held: Option<PortHolder>,
+    /// What the person's rules said of the command, if they did not allow all of it.
+    pub gate: Option<GateRecord>,
+}
+
+/// The strictest verdict of rules on a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GateRecord {
+    /// `ask` or `deny`.
+    pub r#do: String,
+    /// The rule that decided, by its name and its place. `None` if a setting did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The program that it was about, with its arguments, without secrets.
+    pub leaf: String,
+    /// What came of it: `watch`, it ran.
+    pub by: String,
 }
 
 /// A run that listens on a port.
@@ -174,6 +191,7 @@ impl Serialize for EndRecord {
         fields.put_set("unkillable", &end.unkillable)?;
         fields.put_set("answers", &end.answers)?;
         fields.put_set("port_held", &end.port_held)?;
+        fields.put_set("gate", &end.gate)?;
         fields.put_set("exec_b64", &start.exec_b64)?;
         fields.put_set("dir_b64", &start.dir_b64)?;
         card.put_rest(&[], &mut fields)?;

@@ -4,7 +4,7 @@
 //!
 //! [`LINE_BYTES_MAX`]: super::LINE_BYTES_MAX
 
-use super::{RunEnd, StartRecord, Straggler};
+use super::{GateRecord, RunEnd, StartRecord, Straggler};
 
 /// The longest `command`. This and the following bounds count bytes as JSON spells them.
 const COMMAND_BYTES_MAX: usize = 192 << 10;
@@ -16,7 +16,7 @@ const EXEC_B64_BYTES_MAX: usize = 192 << 10;
 const ENVS_BYTES_MAX: usize = 32 << 10;
 /// The longest `dir`, and the longest `dir_b64`.
 const DIR_BYTES_MAX: usize = 32 << 10;
-/// The longest other text of a card, and the longest `error` or `by`.
+/// The longest other text of a card, and the longest `error`, `by` and text of `gate`.
 const NAME_BYTES_MAX: usize = 2 << 10;
 /// The most processes in `left`, and in `unkillable`.
 const LEFT_MAX: usize = 256;
@@ -58,7 +58,8 @@ impl RunEnd {
         let fits = self.left.len() <= LEFT_MAX
             && self.unkillable.len() <= LEFT_MAX
             && self.left.iter().all(|left| json_len(&left.comm) <= COMM_BYTES_MAX)
-            && [&self.error, &self.by].into_iter().flatten().all(|word| json_len(word) <= NAME_BYTES_MAX);
+            && [&self.error, &self.by].into_iter().flatten().all(|word| json_len(word) <= NAME_BYTES_MAX)
+            && self.gate.iter().flat_map(GateRecord::texts).all(|text| json_len(text) <= NAME_BYTES_MAX);
         if fits {
             return None;
         }
@@ -68,8 +69,25 @@ impl RunEnd {
             by: self.by.as_ref().map(|by| clip(by, NAME_BYTES_MAX)),
             left: self.left.iter().take(LEFT_MAX).map(shorter).collect(),
             unkillable: self.unkillable.iter().take(LEFT_MAX).copied().collect(),
+            gate: self.gate.as_ref().map(GateRecord::clipped),
             ..*self
         })
+    }
+}
+
+impl GateRecord {
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        [&self.r#do, &self.leaf, &self.by].into_iter().chain(&self.rule)
+    }
+
+    fn clipped(&self) -> GateRecord {
+        let clip = |text: &String| clip(text, NAME_BYTES_MAX);
+        GateRecord {
+            r#do: clip(&self.r#do),
+            rule: self.rule.as_ref().map(clip),
+            leaf: clip(&self.leaf),
+            by: clip(&self.by),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rexec_host::journal::record::{
-    EndRecord, LostRecord, PublishedCard, RecordedOutput, RunEnd, StartRecord, Straggler, line,
+    EndRecord, GateRecord, LostRecord, PublishedCard, RecordedOutput, RunEnd, StartRecord, Straggler, line,
 };
 use serde_json::Value;
 
@@ -164,6 +164,7 @@ fn full_record() -> Vec<u8> {
         left: vec![Straggler { pid: 9, comm: "node".into(), ports: Vec::new() }],
         left_count: 2,
         unkillable: vec![11],
+        gate: Some(GateRecord { rule: Some("x".into()), ..GateRecord::default() }),
         ..RunEnd::default()
     };
     let output = RecordedOutput {
