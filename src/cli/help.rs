@@ -31,7 +31,7 @@ macro_rules! page {
 }
 
 /// The pages of the manual, in the order of [`all`]: Markdown that reads well as it is.
-pub(super) const PAGES: [Page; 13] = [
+pub(super) const PAGES: [Page; 14] = [
     page!("agents", "how to start each agent so that you see its commands"),
     page!("codex", "how Codex runs commands through rexec exec-server"),
     page!("console", "how to read the console, and what it never lets through"),
@@ -42,6 +42,7 @@ pub(super) const PAGES: [Page; 13] = [
     page!("security", "who can use the host, and what happens to sandboxed agents"),
     page!("json", "requests from programs"),
     page!("protocol", "many commands on one connection: JSON-RPC"),
+    page!("clients", "clients of JSON-RPC in Python and JavaScript"),
     page!("limits", "what rexec does not do, and its numbers"),
     page!("measured", "what it costs"),
     page!("changes", "what is new, and what each format's version promises"),

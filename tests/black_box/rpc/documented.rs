@@ -1,4 +1,4 @@
-//! The exchange in `rexec help protocol`, line by line, and the script in the README.
+//! The exchange in `rexec help protocol`, line by line, the clients in `rexec help clients`, and the script in the README.
 
 use std::fs;
 use std::process::Stdio;
@@ -82,4 +82,45 @@ fn the_script_of_the_readme_starts_reads_and_kills_a_server() {
     let (out, err) = (String::from_utf8_lossy(&seen.stdout), String::from_utf8_lossy(&seen.stderr));
     assert!(seen.status.success(), "{out}{err}");
     assert!(out.contains("listens on") && out.contains("GET /") && out.contains("ended with 143"), "{out}{err}");
+}
+
+/// The longest client that somebody reads before writing one.
+const CLIENT_LINES_MAX: usize = 60;
+
+/// Saves and runs a client with the commands that the page has for it, and compares what it prints with what the page
+/// says that it prints.
+fn run_client(program: &str, file: &str) {
+    if !programs::has(program) {
+        return;
+    }
+    let host = Host::with(MIRROR);
+    let page = programs::command(env!("CARGO_BIN_EXE_rexec")).args(["help", "clients"]).output().expect("it runs");
+    let page = String::from_utf8(page.stdout).expect("text");
+    let lines = || page.lines().filter_map(|line| line.strip_prefix("    "));
+    let commands: Vec<&str> = lines().filter(|line| line.ends_with(file)).collect();
+    assert_eq!(commands.len(), 2, "one saves it, and one runs it: {commands:?}");
+    let expected: Vec<&str> = lines().filter(|line| line.starts_with("run 1") || line.starts_with("run 2")).collect();
+    let ran = |command: &str| {
+        let mut shell = programs::command("sh");
+        let script = format!("rexec() {{ '{}' \"$@\"; }}; {command}", env!("CARGO_BIN_EXE_rexec"));
+        shell.args(["-c", &script]).current_dir(host.home.path()).env("REXEC_SOCKET", host.socket());
+        let seen = shell.stdin(Stdio::null()).output().expect("it runs");
+        let (out, err) = (String::from_utf8_lossy(&seen.stdout), String::from_utf8_lossy(&seen.stderr));
+        assert!(seen.status.success() && err.is_empty(), "{command}: {out}{err}");
+        out.into_owned()
+    };
+    ran(commands[0]);
+    let saved = fs::read_to_string(host.home.join(file)).expect("a client");
+    assert!(saved.trim().lines().count() <= CLIENT_LINES_MAX, "{} lines", saved.trim().lines().count());
+    assert_eq!(ran(commands[1]).lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn the_client_in_python_does_what_its_page_says() {
+    run_client("python3", "client.py");
+}
+
+#[test]
+fn the_client_in_javascript_does_what_its_page_says() {
+    run_client("node", "client.mjs");
 }
