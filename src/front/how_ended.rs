@@ -2,28 +2,43 @@
 
 use rexec_sh::protocol::exit_code::NOT_FOUND;
 use rexec_sh::protocol::notice::Notice;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::core::end::{End, Failure, How, Stopper};
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+/// A word of this program's own. A plain reference is what serde would take from the text that it reads.
+type Word = &'static str;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HowEnded {
     /// The exit code, as in a shell.
     pub exit: u8,
     /// The signal that killed it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<u8>,
     /// The word for a failure outside the command itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "failure")]
+    pub error: Option<Word>,
     /// Who ended it, if somebody did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "stopper")]
+    pub by: Option<Word>,
     /// A sentence on the failure, and a hint.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// From its start to the end of its shell, milliseconds.
     pub duration_ms: u64,
+}
+
+/// Reads the word for a failure. A word that this version does not know is skipped.
+fn failure<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Word>, D::Error> {
+    let word = Option::<String>::deserialize(from)?;
+    Ok(word.and_then(|word| Failure::of_word(&word)).map(Failure::word))
+}
+
+/// Reads who ended a run, likewise.
+fn stopper<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Word>, D::Error> {
+    let word = Option::<String>::deserialize(from)?;
+    Ok(word.and_then(|word| Stopper::of_word(&word)).map(Stopper::word))
 }
 
 impl From<&End> for HowEnded {

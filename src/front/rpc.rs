@@ -9,6 +9,7 @@
 //! | `rpc/call.rs` | a line becomes a call |
 //! | `rpc/params.rs`, `rpc/start.rs` | what the methods are given |
 //! | `rpc/projects.rs` | project sessions |
+//! | `rpc/events.rs` | the table of events |
 //! | `rpc/error.rs` | the codes and sentences of errors |
 //! | `rpc/answers.rs`, `rpc/listing.rs` | what answers and notifications say |
 //! | `rpc/reply.rs` | answers and notifications as lines |
@@ -22,6 +23,7 @@ pub mod answers;
 pub mod call;
 pub mod client;
 pub mod error;
+pub mod events;
 pub mod gathered;
 pub mod kept_output;
 pub mod listing;

@@ -186,7 +186,7 @@ impl OutputRest {
 }
 
 /// A port on which a run could not listen, because another run does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldPort {
     pub port: u16,
     pub run: u64,
@@ -200,40 +200,59 @@ impl HeldPort {
     }
 }
 
+/// `exec.output`. The host writes it by hand: see [`super::reply::put_output`].
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OutputNote {
+    pub run: u64,
+    pub seq: u64,
+    /// `stdout`, `stderr` or `pty`.
+    pub stream: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+    /// The number of bytes that follow the line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+    /// Bytes before it that were lost to the reader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_bytes: Option<u64>,
+}
+
 /// `exec.port`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct PortNote {
     pub run: u64,
     pub port: u16,
 }
 
 /// `exec.exited`.
-#[derive(Debug, Serialize)]
-pub struct ExitedNote<'a> {
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ExitedNote {
     pub run: u64,
     #[serde(flatten)]
-    pub end: &'a HowEnded,
+    pub end: HowEnded,
     /// The port on which it could not listen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub port_held: Option<&'a HeldPort>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port_held: Option<HeldPort>,
 }
 
 /// `exec.closed`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ClosedNote {
     pub run: u64,
     /// Its last chunk.
     pub last_seq: u64,
     /// Bytes at its end that were lost to the reader.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_bytes: Option<u64>,
 }
 
 /// `exec.prompt`.
-#[derive(Debug, Serialize)]
-pub struct PromptNote<'a> {
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PromptNote {
     pub run: u64,
-    pub line: &'a str,
+    pub line: String,
     /// The last chunk before it.
     pub after: u64,
 }

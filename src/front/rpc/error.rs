@@ -3,44 +3,31 @@
 use rexec_sh::protocol::notice::Notice;
 use serde::{Deserialize, Serialize};
 
-pub const PARSE_ERROR: i32 = -32_700;
-/// The line is JSON, and not a request.
-pub const INVALID_REQUEST: i32 = -32_600;
-pub const UNKNOWN_METHOD: i32 = -32_601;
-/// The parameters are not those of the method.
-pub const BAD_PARAMS: i32 = -32_602;
-/// The host failed inside.
-pub const FAILED: i32 = -32_603;
-/// No run has this number.
-pub const NO_SUCH_RUN: i32 = -32_001;
-/// The run has ended, so it takes no input, no size and no signal; or its input has ended: see [`ErrorData::input`].
-pub const RUN_IS_OVER: i32 = -32_002;
-/// A limit is reached. The call may work later.
-pub const BUSY: i32 = -32_003;
-/// The caller is in a sandbox.
-pub const SANDBOXED: i32 = -32_004;
-/// The host is ending.
-pub const ENDING: i32 = -32_005;
-/// Another run has this name.
-pub const NAME_TAKEN: i32 = -32_006;
-/// No project session has this name.
-pub const NO_SUCH_SESSION: i32 = -32_007;
+macro_rules! errors {
+    ($($(#[doc = $doc:literal])* $name:ident = $code:literal, $text:literal;)+) => {
+        $($(#[doc = $doc])* pub const $name: i32 = $code;)+
 
-/// All errors, and what they say.
-pub const ERRORS: [(i32, &str); 12] = [
-    (PARSE_ERROR, "the line is not JSON"),
-    (INVALID_REQUEST, "the line is no request"),
-    (UNKNOWN_METHOD, "the method is not known"),
-    (BAD_PARAMS, "the parameters are wrong; the message names the field"),
-    (FAILED, "the host failed"),
-    (NO_SUCH_RUN, "the run is not there"),
-    (RUN_IS_OVER, "the run is over; or its input is, if data.input is closed"),
-    (BUSY, "the host or the connection has too much to do; try again later"),
-    (SANDBOXED, "the caller is in a sandbox; the connection ends"),
-    (ENDING, "the host is ending"),
-    (NAME_TAKEN, "the name is taken, by the run in data.run or by a session"),
-    (NO_SUCH_SESSION, "the session is not there"),
-];
+        /// The codes of all errors, and what they say.
+        pub const ERRORS: &[(i32, &str)] = &[$(($code, $text)),+];
+    };
+}
+
+errors! {
+    PARSE_ERROR = -32_700, "the line is not JSON";
+    INVALID_REQUEST = -32_600, "the line is no request";
+    UNKNOWN_METHOD = -32_601, "the method is not known";
+    BAD_PARAMS = -32_602, "the parameters are wrong; message names the field";
+    FAILED = -32_603, "the host failed";
+    NO_SUCH_RUN = -32_001, "the run is not there";
+    /// It takes no input, no size and no signal; see also [`ErrorData::input`].
+    RUN_IS_OVER = -32_002, "the run is over; or its input is, if data.input is closed";
+    BUSY = -32_003, "the host or the connection has too much to do; try again later";
+    SANDBOXED = -32_004, "the caller is in a sandbox; the connection ends";
+    ENDING = -32_005, "the host is ending";
+    NAME_TAKEN = -32_006, "the name is taken, by the run in data.run or by a session";
+    /// A project session.
+    NO_SUCH_SESSION = -32_007, "the session is not there";
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RpcError {

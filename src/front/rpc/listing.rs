@@ -1,12 +1,15 @@
 //! The facts about a run for a client.
 
+use std::borrow::Cow;
+
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::front::how_ended::HowEnded;
 use crate::journal::record::{PublishedCard, RecordFields};
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "PublishedFacts")]
 pub struct RunFacts {
     /// Its command is cut to [`crate::limits::ROSTER_TEXT_BYTES`], and so are all texts if another door started it.
     pub card: PublishedCard,
@@ -16,6 +19,26 @@ pub struct RunFacts {
     pub session: Option<String>,
     /// True if it outlives its connection.
     pub background: bool,
+}
+
+/// The facts under their published names.
+#[derive(Deserialize)]
+struct PublishedFacts {
+    run: u64,
+    #[serde(default)]
+    caller_session: Option<String>,
+    #[serde(default)]
+    session: Option<String>,
+    #[serde(default)]
+    background: bool,
+    #[serde(flatten)]
+    card: PublishedCard,
+}
+
+impl From<PublishedFacts> for RunFacts {
+    fn from(PublishedFacts { run, caller_session, session, background, card }: PublishedFacts) -> Self {
+        Self { card: PublishedCard { seq: run, ..card }, caller_session, session, background }
+    }
 }
 
 impl Serialize for RunFacts {
@@ -36,12 +59,12 @@ impl Serialize for RunFacts {
 }
 
 /// A run in a list.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedRun {
     #[serde(flatten)]
     pub facts: RunFacts,
     /// `queued`, `running`, `asks`, `paused`, `exited` or `closed`.
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
     /// The time since its arrival, milliseconds.
     pub started_ms_ago: u64,
     #[serde(flatten)]
@@ -51,6 +74,6 @@ pub struct ListedRun {
     pub bytes: u64,
     pub last_line: String,
     /// The number of its living processes. In lists only the first runs have it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<usize>,
 }

@@ -1,12 +1,13 @@
 //! JSON-RPC as an OpenRPC document (<https://spec.open-rpc.org>), for `rexec schema rpc`.
 //!
-//! Methods and parameters are those of the table and of the types that the host reads. The forms of answers and events are
-//! given: the command line has them beside those of `--json`.
+//! Methods, events and errors are those of the tables, and parameters those of the types that the host reads. The forms of
+//! answers and events are given: the command line has them beside those of `--json`.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::error::ERRORS;
+use super::events::{EVENT_ROWS, EventRow};
 use super::methods::{ALIASES, METHOD_ROWS, MethodRow};
 use super::shape::Shape;
 
@@ -17,6 +18,9 @@ const OPENRPC: &str = "1.3.2";
 const ANSWER: &str = "answer ";
 const EVENT: &str = "event ";
 
+/// Where the forms of answers are in the document.
+const SCHEMAS: &str = "#/components/schemas/";
+
 /// Returns true if a form of this title belongs to this document.
 #[must_use]
 pub fn has_form(title: &str) -> bool {
@@ -25,7 +29,7 @@ pub fn has_form(title: &str) -> bool {
 
 /// The document as text. Each form comes with its title and as JSON Schema.
 pub fn document<F: Serialize>(forms: impl Iterator<Item = (&'static str, F)>) -> String {
-    let (mut answers, mut events) = (Map::new(), Vec::new());
+    let (mut answers, mut notes) = (Map::new(), Map::new());
     for (title, form) in forms.filter(|(title, _)| has_form(title)) {
         let mut form = json!(form);
         form.as_object_mut().map(|fields| fields.remove("$schema"));
@@ -33,10 +37,16 @@ pub fn document<F: Serialize>(forms: impl Iterator<Item = (&'static str, F)>) ->
             form["title"] = json!(name);
             answers.insert(name.to_owned(), form);
         } else if let Some(name) = title.strip_prefix(EVENT) {
-            form["title"] = json!(name);
-            events.push(form);
+            notes.insert(name.to_owned(), form);
         }
     }
+    let event = |row: &EventRow| {
+        let mut form =
+            notes.get(row.name).cloned().unwrap_or_else(|| json!({"$ref": format!("{SCHEMAS}{}", row.note)}));
+        form["title"] = json!(row.name);
+        form["description"] = json!(row.text.trim());
+        form
+    };
     let own = METHOD_ROWS.iter().map(|row| method(row, row.name, row.text.trim()));
     let others = ALIASES.iter().filter_map(|(name, of)| {
         let row = METHOD_ROWS.iter().find(|row| row.name == *of)?;
@@ -52,7 +62,7 @@ pub fn document<F: Serialize>(forms: impl Iterator<Item = (&'static str, F)>) ->
         },
         "methods": own.chain(others).collect::<Vec<Value>>(),
         "components": {"schemas": answers, "errors": errors.collect::<Map<_, _>>()},
-        "x-notifications": events,
+        "x-notifications": EVENT_ROWS.iter().map(event).collect::<Vec<Value>>(),
     });
     format!("{document:#}\n")
 }
@@ -71,7 +81,7 @@ fn method(row: &MethodRow, name: &str, text: &str) -> Value {
         "summary": text,
         "paramStructure": "by-name",
         "params": params.collect::<Vec<Value>>(),
-        "result": {"name": "result", "schema": {"$ref": format!("#/components/schemas/{}", row.answer)}},
+        "result": {"name": "result", "schema": {"$ref": format!("{SCHEMAS}{}", row.answer)}},
         "errors": errors.collect::<Vec<Value>>(),
     })
 }

@@ -1,9 +1,10 @@
-//! Answers and notifications, as lines of JSON.
+//! Answers and events, as lines of JSON.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::error::RpcError;
+use super::events::{RpcEvent, event};
 use super::params::Encoding;
 use super::ring::OutputChunk;
 use crate::core::entry::Stream;
@@ -30,9 +31,9 @@ struct ErrorLine<'a> {
 }
 
 #[derive(Serialize)]
-struct NotificationLine<'a, T> {
+struct EventLine<'a, T> {
     jsonrpc: &'static str,
-    method: &'a str,
+    method: &'static str,
     params: &'a T,
 }
 
@@ -48,9 +49,9 @@ pub fn put_error(id: Option<&RequestId>, error: &RpcError, out: &mut Vec<u8>) {
     put_line(&ErrorLine { jsonrpc: VERSION, id, error }, out);
 }
 
-/// Sends a client a notification.
-pub fn put_notification(method: &str, params: &impl Serialize, out: &mut Vec<u8>) {
-    put_line(&NotificationLine { jsonrpc: VERSION, method, params }, out);
+/// Reports an event to a client.
+pub fn put_event<E: RpcEvent>(params: &E::Note, out: &mut Vec<u8>) {
+    put_line(&EventLine { jsonrpc: VERSION, method: E::NAME, params }, out);
 }
 
 /// The word for a stream.
@@ -66,7 +67,8 @@ pub fn stream_word(stream: Stream) -> &'static str {
 /// Sends a client a chunk of a run's output, and the number of bytes lost before it. This is written by hand, because
 /// whole builds go through it.
 pub fn put_output(run: u64, chunk: &OutputChunk, lost_bytes: u64, encoding: Encoding, out: &mut Vec<u8>) {
-    let head = format!(r#"{{"jsonrpc":"2.0","method":"exec.output","params":{{"run":{run},"#);
+    let method = event::Output::NAME;
+    let head = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"run":{run},"#);
     out.extend_from_slice(head.as_bytes());
     put_chunk_fields(chunk, encoding, out);
     if lost_bytes > 0 {

@@ -1,11 +1,12 @@
 //! Lines and the calls that they become.
 
-use super::answers::{OutputAnswer, OutputRest};
+use super::answers::{OutputAnswer, OutputNote, OutputRest};
 use super::call::RpcCall;
-use super::error::{BAD_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNKNOWN_METHOD};
+use super::error::{BAD_PARAMS, ERRORS, INVALID_REQUEST, PARSE_ERROR, UNKNOWN_METHOD};
+use super::events::{EVENT_ROWS, event};
 use super::methods::{ALIASES, Call, METHOD_ROWS, METHODS};
 use super::params::Encoding;
-use super::reply::{RequestId, put_chunks, put_result};
+use super::reply::{RequestId, put_chunks, put_event, put_output, put_result};
 use super::shape::Shape;
 use super::*;
 use crate::core::entry::Stream;
@@ -178,6 +179,26 @@ fn the_manual_has_every_method_with_its_parameters() {
     assert!(ALIASES.iter().all(|(name, of)| page.contains(&format!("`{name}`")) && METHODS.contains(of)));
 }
 
+/// The rows of the table below this heading: the cells' texts without their marks.
+fn table_of_manual(heading: &str) -> Vec<Vec<String>> {
+    let page = include_str!("../../cli/help/protocol.md");
+    let rows = page.lines().skip_while(|line| *line != heading).skip(2).take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
+    rows.map(cells).collect()
+}
+
+#[test]
+fn the_manual_has_every_event_and_every_error() {
+    let word = |row: &events::EventRow| serde_json::to_value(row.word).unwrap().as_str().unwrap().to_owned();
+    let events: Vec<[String; 2]> = EVENT_ROWS.iter().map(|row| [row.name.to_owned(), word(row)]).collect();
+    let told: Vec<Vec<String>> = table_of_manual("| event | word | parameters |");
+    assert_eq!(told.iter().map(|cells| cells[..2].to_vec()).collect::<Vec<_>>(), events);
+    let errors: Vec<[String; 2]> = ERRORS.iter().map(|(code, text)| [code.to_string(), (*text).to_owned()]).collect();
+    let told =
+        table_of_manual("| code | the |").into_iter().map(|cells| [cells[0].clone(), format!("the {}", cells[1])]);
+    assert_eq!(told.collect::<Vec<_>>(), errors);
+}
+
 /// Many programs write null for what they do not say.
 #[test]
 fn null_is_as_good_as_nothing_for_every_parameter_of_every_method() {
@@ -237,7 +258,7 @@ fn a_start_says_what_no_command_can_have() {
     assert_eq!((&*request.whoami, &*request.dir, request.exec.len()), ("me", "/srv", 3));
 }
 
-/// The host writes the answer to `exec.output` by hand.
+/// The host writes the answer to `exec.output`, and the event, by hand.
 #[test]
 fn an_answer_with_output_has_the_form_of_its_type() {
     let mut ring = ring::OutputRing::default();
@@ -251,5 +272,15 @@ fn an_answer_with_output_has_the_form_of_its_type() {
         let (_, answer) = client::read_answer(&written).unwrap();
         put_result(&id, &answer.unwrap().form::<OutputAnswer>().unwrap(), &mut again);
         assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(written).unwrap());
+    }
+    let chunk = ring.after(0).next().unwrap();
+    for (encoding, lost) in [(Encoding::Text, 0), (Encoding::Base64, 3), (Encoding::Binary, 0)] {
+        let (mut written, mut again) = (Vec::new(), Vec::new());
+        put_output(7, chunk, lost, encoding, &mut written);
+        let line = written.split_inclusive(|byte| *byte == b'\n').next().unwrap();
+        let mut fields: serde_json::Map<String, Value> = serde_json::from_slice(line).unwrap();
+        let note: OutputNote = serde_json::from_value(fields["params"].take()).unwrap();
+        put_event::<event::Output>(&note, &mut again);
+        assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(line.to_vec()).unwrap());
     }
 }

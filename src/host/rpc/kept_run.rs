@@ -16,10 +16,11 @@ use crate::core::entry::Entry;
 use crate::core::log::{Item, Taken};
 use crate::front::how_ended::HowEnded;
 use crate::front::rpc::answers::HeldPort;
+use crate::front::rpc::events::event;
 use crate::front::rpc::kept_output::KeptOutput;
 use crate::front::rpc::listing::{ListedRun, RunFacts};
 use crate::front::rpc::params::RunEvent;
-use crate::front::rpc::reply::put_notification;
+use crate::front::rpc::reply::put_event;
 use crate::front::rpc::search::TextSearch;
 use crate::host::peers::Peers;
 use crate::host::runs::Runs;
@@ -122,7 +123,7 @@ impl KeptRun {
         let age = now.saturating_duration_since(self.accepted);
         ListedRun {
             facts: self.facts.clone(),
-            state,
+            state: state.into(),
             started_ms_ago: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
             end: self.end().cloned(),
             ports: Vec::new(),
@@ -135,7 +136,7 @@ impl KeptRun {
     /// The line that reports its start to a watcher.
     pub(super) fn beginning(&self, now: Instant) -> Vec<u8> {
         let mut line = Vec::new();
-        put_notification("exec.started", &self.listed("queued", now), &mut line);
+        put_event::<event::Started>(&self.listed("queued", now), &mut line);
         line
     }
 

@@ -7,8 +7,9 @@ use std::rc::Rc;
 
 use crate::front::how_ended::HowEnded;
 use crate::front::rpc::answers::{ClosedNote, ExitedNote, HeldPort, PortNote, PromptNote};
+use crate::front::rpc::events::{RpcEvent, event};
 use crate::front::rpc::params::{Encoding, RunEvent};
-use crate::front::rpc::reply::{put_notification, put_output};
+use crate::front::rpc::reply::{put_event, put_output};
 use crate::front::rpc::ring::OutputRing;
 use crate::host::turn::PeerId;
 use crate::limits;
@@ -126,23 +127,18 @@ impl Watcher {
         }
         if let Some((after, line)) = run.prompts.get(self.prompts).filter(|(after, _)| *after <= self.seq) {
             self.prompts += 1;
-            if self.told.has(RunEvent::Prompt) {
-                put_notification("exec.prompt", &PromptNote { run: number, line, after: *after }, out);
-            }
+            self.put::<event::Prompt>(|| PromptNote { run: number, line: line.clone(), after: *after }, out);
             return true;
         }
         if let Some((_, port)) = run.ports.get(self.ports).filter(|(after, _)| *after <= self.seq) {
             self.ports += 1;
-            if self.told.has(RunEvent::Port) {
-                put_notification("exec.port", &PortNote { run: number, port: *port }, out);
-            }
+            self.put::<event::Port>(|| PortNote { run: number, port: *port }, out);
             return true;
         }
         if let Some((end, _)) = run.end.filter(|(_, last)| *last <= self.seq && !self.has_exited) {
             self.has_exited = true;
-            if self.told.has(RunEvent::Exit) {
-                put_notification("exec.exited", &ExitedNote { run: number, end, port_held: run.held }, out);
-            }
+            let note = || ExitedNote { run: number, end: end.clone(), port_held: run.held.cloned() };
+            self.put::<event::Exited>(note, out);
             return true;
         }
         if let Some(chunk) = run.ring.after(self.seq).next() {
@@ -158,13 +154,17 @@ impl Watcher {
         }
         if run.is_closed && self.has_exited && !self.has_closed {
             self.has_closed = true;
-            if self.told.has(RunEvent::Exit) {
-                let lost_bytes = Some(run.ring.bytes() - self.bytes).filter(|&lost| lost > 0);
-                let note = ClosedNote { run: number, last_seq: run.ring.last_seq(), lost_bytes };
-                put_notification("exec.closed", &note, out);
-            }
+            let lost_bytes = Some(run.ring.bytes() - self.bytes).filter(|&lost| lost > 0);
+            self.put::<event::Closed>(|| ClosedNote { run: number, last_seq: run.ring.last_seq(), lost_bytes }, out);
         }
         false
+    }
+
+    /// Reports an event, if it wants that.
+    fn put<E: RpcEvent>(&self, note: impl FnOnce() -> E::Note, out: &mut Vec<u8>) {
+        if self.told.has(E::WORD) {
+            put_event::<E>(&note(), out);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::client::Client;
-use crate::support::host::{Host, MIRROR};
+use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
 
 const BAD_PARAMS: i64 = -32_602;
@@ -250,4 +250,40 @@ fn the_host_reads_the_parameters_of_the_document_and_answers_as_it_says() {
     let silent: Vec<&str> = all.filter(|name| !answered.contains(name)).collect();
     assert!(silent.is_empty(), "no good answer of {silent:?}");
     assert!(seen > 250, "{seen} calls");
+}
+
+/// Listens on a port, and asks at its terminal.
+const ASKER: &str = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); \
+                     print('the word?', flush=True); open('/dev/tty').read()";
+
+#[test]
+fn the_host_tells_the_events_of_the_document_as_it_says() {
+    if !programs::has("python3") {
+        return;
+    }
+    let mut document = document();
+    let forms: Vec<Value> = document["x-notifications"].as_array().expect("events").clone();
+    // No field but those that it names.
+    document["components"]["schemas"]["ListedRun"]["additionalProperties"] = json!(false);
+    let host = Host::with(Setup { flags: &["--prompts", "ask", "--prompt-wait", "300"], ..MIRROR });
+    let mut client = Client::new(&host);
+    client.call("events.subscribe", &json!({"events": ["start", "output", "prompt", "port", "exit"]}));
+    let run = client.start(&json!({"argv": ["python3", "-c", ASKER], "why": "to be told"}));
+    let early = [client.note("exec.port", run), client.note("exec.prompt", run)];
+    client.call("exec.cancel", &json!({"run": run}));
+    let mut told = client.story(run);
+    told.extend(
+        ["exec.port", "exec.prompt"].into_iter().zip(early).map(|(name, note)| json!({"method": name, "params": note})),
+    );
+    let mut seen = BTreeSet::new();
+    for event in &told {
+        let name = event["method"].as_str().expect("a name");
+        let form = forms.iter().find(|form| form["title"] == name).unwrap_or_else(|| panic!("{name} is not there"));
+        let mut strict = form.clone();
+        strict["additionalProperties"] = json!(false);
+        assert_eq!(mistake(&event["params"], &strict, &document), None, "{event}");
+        seen.insert(name);
+    }
+    assert_eq!(seen, forms.iter().filter_map(|form| form["title"].as_str()).collect());
+    assert!(told.iter().any(|event| event["method"] == "exec.started" && event["params"]["why"] == "to be told"));
 }

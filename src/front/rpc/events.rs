@@ -1,0 +1,62 @@
+//! The events of JSON-RPC, in one table: name, contents, and the word by which a client asks for them.
+//!
+//! The table makes the notifications that the host sends and the list in the document of `rexec schema rpc`; a test compares
+//! the list in `rexec help protocol` with it.
+
+use serde::Serialize;
+
+use super::answers::{ClosedNote, ExitedNote, OutputNote, PortNote, PromptNote};
+use super::listing::ListedRun;
+use super::params::RunEvent;
+
+/// An event, as a type that stands for it.
+pub trait RpcEvent {
+    const NAME: &'static str;
+    /// The word for it in the parameters of a subscription.
+    const WORD: RunEvent;
+    type Note: Serialize;
+}
+
+/// A row of the table, as a document shows it.
+#[derive(Debug)]
+pub struct EventRow {
+    pub name: &'static str,
+    pub text: &'static str,
+    pub word: RunEvent,
+    /// The name of its contents' type.
+    pub note: &'static str,
+}
+
+macro_rules! events {
+    ($(#[doc = $text:literal] $name:literal $event:ident($note:ty), $word:ident;)+) => {
+        /// A type for each event.
+        pub mod event {
+            $(#[doc = $text] #[derive(Debug)] pub struct $event;)+
+        }
+
+        $(impl RpcEvent for event::$event {
+            const NAME: &'static str = $name;
+            const WORD: RunEvent = RunEvent::$word;
+            type Note = $note;
+        })+
+
+        pub const EVENT_ROWS: &[EventRow] = &[$(
+            EventRow { name: $name, text: $text, word: RunEvent::$word, note: stringify!($note) },
+        )+];
+    };
+}
+
+events! {
+    /// A run was taken in.
+    "exec.started" Started(ListedRun), Start;
+    /// A run has written a chunk of output.
+    "exec.output" Output(OutputNote), Output;
+    /// A program of a run waits for a person's answer.
+    "exec.prompt" Prompt(PromptNote), Prompt;
+    /// A run listens on a port.
+    "exec.port" Port(PortNote), Port;
+    /// A run's shell has ended.
+    "exec.exited" Exited(ExitedNote), Exit;
+    /// Nothing more comes of a run.
+    "exec.closed" Closed(ClosedNote), Exit;
+}
