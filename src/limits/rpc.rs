@@ -56,6 +56,8 @@ pub const RPC_ANSWER_BYTES_MAX: usize = 8 << 20;
 pub const RPC_INPUT_BYTES: usize = 4 << 20;
 /// Prompts of one command that its watchers are told. Further ones are not.
 pub const RPC_PROMPTS_MAX: usize = 64;
+/// Remarks of the host about one command that its watchers are told. Further ones are not.
+pub const RPC_REMARKS_MAX: usize = 64;
 /// How often it is looked for the ports on which a command listens, while a client waits for one.
 pub const RPC_PORT_LOOK: Duration = Duration::from_millis(100);
 /// The longest time between two looks for the ports of a command that a client watches for them. After output it is

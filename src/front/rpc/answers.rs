@@ -256,3 +256,12 @@ pub struct PromptNote {
     /// The last chunk before it.
     pub after: u64,
 }
+
+/// `exec.remark`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RemarkNote {
+    pub run: u64,
+    pub line: String,
+    /// The last chunk before it.
+    pub after: u64,
+}

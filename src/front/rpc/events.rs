@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::answers::{ClosedNote, ExitedNote, OutputNote, PortNote, PromptNote};
+use super::answers::{ClosedNote, ExitedNote, OutputNote, PortNote, PromptNote, RemarkNote};
 use super::listing::ListedRun;
 use super::params::RunEvent;
 
@@ -55,6 +55,8 @@ events! {
     "exec.prompt" Prompt(PromptNote), Prompt;
     /// A run listens on a port.
     "exec.port" Port(PortNote), Port;
+    /// The host says about a run what its console shows.
+    "exec.remark" Remark(RemarkNote), Remark;
     /// A run's shell has ended.
     "exec.exited" Exited(ExitedNote), Exit;
     /// Nothing more comes of a run.

@@ -52,6 +52,8 @@ pub enum RunEvent {
     /// It listens on a port.
     Port,
     Exit,
+    /// The host says something about it.
+    Remark,
 }
 
 /// `hello`.

@@ -25,6 +25,7 @@ use crate::front::rpc::search::TextSearch;
 use crate::host::peers::Peers;
 use crate::host::runs::Runs;
 use crate::host::turn::PeerId;
+use crate::journal::entry::console_line;
 use crate::limits;
 use crate::text::prompt::prompt_words;
 
@@ -53,6 +54,8 @@ pub(super) struct KeptRun {
     is_noted: bool,
     /// The prompts that waited for a person, each with the last chunk before it.
     prompts: Vec<(u64, String)>,
+    /// What consoles show about it, each with the last chunk before it.
+    remarks: Vec<(u64, String)>,
     held: Option<HeldPort>,
     ports: PortLooks,
     pub(super) watchers: Vec<Watcher>,
@@ -76,6 +79,7 @@ impl KeptRun {
             is_closed: false,
             is_noted: false,
             prompts: Vec::new(),
+            remarks: Vec::new(),
             held: None,
             ports: PortLooks::new(accepted),
             watchers: Vec::new(),
@@ -107,6 +111,7 @@ impl KeptRun {
             number: self.facts.card.seq,
             ring: self.output.ring(),
             prompts: &self.prompts,
+            remarks: &self.remarks,
             ports: self.ports.found(),
             held: self.held.as_ref(),
             end: self.end.as_ref(),
@@ -234,6 +239,12 @@ impl KeptRun {
     }
 
     fn take(&mut self, entry: &Entry, now: Instant) {
+        if self.remarks.len() < limits::RPC_REMARKS_MAX
+            && let Some(line) = console_line(entry, JobId(self.facts.card.seq), now)
+        {
+            self.output.close_chunk();
+            self.remarks.push((self.output.ring().last_seq(), line));
+        }
         match entry {
             Entry::Output { stream, bytes, at, .. } => {
                 self.since_exit += if self.exited.is_some() { bytes.len() } else { 0 };

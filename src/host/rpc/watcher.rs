@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use crate::front::how_ended::HowEnded;
-use crate::front::rpc::answers::{ClosedNote, ExitedNote, HeldPort, PortNote, PromptNote};
+use crate::front::rpc::answers::{ClosedNote, ExitedNote, HeldPort, PortNote, PromptNote, RemarkNote};
 use crate::front::rpc::events::{RpcEvent, event};
 use crate::front::rpc::params::{Encoding, RunEvent};
 use crate::front::rpc::reply::{put_event, put_output};
@@ -23,9 +23,9 @@ impl ToldEvents {
         Self(events.iter().fold(0, |bits, &event| bits | 1 << event as u8))
     }
 
-    /// The default: everything but ports, for which somebody has to look.
+    /// The default: everything but ports, for which somebody has to look, and remarks, which are for people.
     pub(super) fn usual() -> Self {
-        Self(!(1 << RunEvent::Port as u8))
+        Self(!(1 << RunEvent::Port as u8 | 1 << RunEvent::Remark as u8))
     }
 
     pub(super) fn has(self, event: RunEvent) -> bool {
@@ -39,6 +39,8 @@ pub(super) struct RunSoFar<'a> {
     pub(super) ring: &'a OutputRing,
     /// The prompts that waited for a person, each with the last chunk before it.
     pub(super) prompts: &'a [(u64, String)],
+    /// What consoles show about it, each with the last chunk before it.
+    pub(super) remarks: &'a [(u64, String)],
     /// The ports on which it listens, each with the last chunk before it was found.
     pub(super) ports: &'a [(u64, u16)],
     /// The port on which it could not listen.
@@ -64,6 +66,8 @@ pub(super) struct Watcher {
     bytes: u64,
     /// The number of prompts that it got.
     prompts: usize,
+    /// The number of remarks that it got.
+    remarks: usize,
     /// The number of ports that it got.
     ports: usize,
     has_exited: bool,
@@ -87,6 +91,7 @@ impl Watcher {
             seq: 0,
             bytes: 0,
             prompts: 0,
+            remarks: 0,
             ports: 0,
             has_exited: false,
             has_closed: false,
@@ -101,7 +106,8 @@ impl Watcher {
 
     /// The watcher, which gets only what happens after what this run has done so far, and the open ports.
     pub(super) fn skip_past(self, run: &RunSoFar<'_>) -> Self {
-        Self { seq: run.ring.last_seq(), bytes: run.ring.bytes(), prompts: run.prompts.len(), ..self }
+        let (prompts, remarks) = (run.prompts.len(), run.remarks.len());
+        Self { seq: run.ring.last_seq(), bytes: run.ring.bytes(), prompts, remarks, ..self }
     }
 
     /// Returns true if it got everything that there ever is.
@@ -128,6 +134,11 @@ impl Watcher {
         if let Some((after, line)) = run.prompts.get(self.prompts).filter(|(after, _)| *after <= self.seq) {
             self.prompts += 1;
             self.put::<event::Prompt>(|| PromptNote { run: number, line: line.clone(), after: *after }, out);
+            return true;
+        }
+        if let Some((after, line)) = run.remarks.get(self.remarks).filter(|(after, _)| *after <= self.seq) {
+            self.remarks += 1;
+            self.put::<event::Remark>(|| RemarkNote { run: number, line: line.clone(), after: *after }, out);
             return true;
         }
         if let Some((_, port)) = run.ports.get(self.ports).filter(|(after, _)| *after <= self.seq) {

@@ -267,7 +267,7 @@ fn the_host_tells_the_events_of_the_document_as_it_says() {
     document["components"]["schemas"]["ListedRun"]["additionalProperties"] = json!(false);
     let host = Host::with(Setup { flags: &["--prompts", "ask", "--prompt-wait", "300"], ..MIRROR });
     let mut client = Client::new(&host);
-    client.call("events.subscribe", &json!({"events": ["start", "output", "prompt", "port", "exit"]}));
+    client.call("events.subscribe", &json!({"events": ["start", "output", "prompt", "port", "remark", "exit"]}));
     let run = client.start(&json!({"argv": ["python3", "-c", ASKER], "why": "to be told"}));
     let early = [client.note("exec.port", run), client.note("exec.prompt", run)];
     client.call("exec.cancel", &json!({"run": run}));
@@ -285,5 +285,7 @@ fn the_host_tells_the_events_of_the_document_as_it_says() {
         seen.insert(name);
     }
     assert_eq!(seen, forms.iter().filter_map(|form| form["title"].as_str()).collect());
+    let lines: Vec<_> = told.iter().filter_map(|event| event["params"]["line"].as_str()).collect();
+    assert!(lines.iter().any(|line| line.starts_with("… stopping: ")), "{lines:?}");
     assert!(told.iter().any(|event| event["method"] == "exec.started" && event["params"]["why"] == "to be told"));
 }
