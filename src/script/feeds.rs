@@ -119,7 +119,7 @@ pub fn feeding(text: &[u8], sudo: SudoAsks) -> Feeding {
 /// Returns true if the options of this shell's own words turn on job control.
 #[must_use]
 pub fn shell_controls_jobs(words: &[Vec<u8>]) -> bool {
-    let words: Vec<_> = words.iter().cloned().map(Some).collect();
+    let words: Vec<_> = words.iter().map(|word| Some(&word[..])).collect();
     programs::shell_call(&words).controls_jobs
 }
 
@@ -302,7 +302,8 @@ impl FeedSearch {
             self.words(&value.words, *input);
         }
         self.words(&clause.words, *input);
-        let known: Vec<_> = clause.words.iter().map(ShellWord::literal).collect();
+        let literals: Vec<_> = clause.words.iter().map(ShellWord::literal).collect();
+        let known: Vec<_> = literals.iter().map(Option::as_deref).collect();
         let has_own_path = clause.assignments.iter().any(|value| value.name == b"PATH");
         if known.first().is_some_and(|name| name.as_deref() == Some(b"exec")) {
             let runs_program = programs::inner("exec", &known).is_some_and(|inner| inner.is_some());
@@ -320,7 +321,7 @@ impl FeedSearch {
     }
 
     /// Follows a program with its arguments, and its children.
-    fn program(&mut self, words: &Known, has_own_path: bool, own: &mut Input) {
+    fn program(&mut self, words: &Known<'_>, has_own_path: bool, own: &mut Input) {
         let words = self.behind_wrappers(words, has_own_path);
         let Some(first) = words.first() else { return };
         let path = first.as_deref().unwrap_or_default();
@@ -365,7 +366,7 @@ impl FeedSearch {
     }
 
     /// The words of the program that the wrappers in front of it run; none if they run nothing.
-    fn behind_wrappers<'a>(&self, mut words: &'a Known, has_own_path: bool) -> &'a Known {
+    fn behind_wrappers<'a>(&self, mut words: &'a Known<'a>, has_own_path: bool) -> &'a Known<'a> {
         while let Some(first) = words.first()
             && let Some(name) = self.name(first.as_deref().unwrap_or_default(), has_own_path)
             && self.looks_through(name)
@@ -382,7 +383,7 @@ impl FeedSearch {
     }
 
     /// Follows code in arguments. If it is unknown, the program that runs it may read answers.
-    fn joined(&mut self, name: &str, words: &Known, own: &mut Input) {
+    fn joined(&mut self, name: &str, words: &Known<'_>, own: &mut Input) {
         let known: Option<Vec<&[u8]>> = words.iter().map(Option::as_deref).collect();
         match known {
             Some(words) => self.code(&words.join(&b' '), own),

@@ -97,8 +97,8 @@ impl Leaf {
     #[must_use]
     pub fn is_layer(&self) -> bool {
         let Some(name) = programs::known_name(&self.program) else { return false };
-        let arguments = self.arguments.iter().map(|word| word.text().map(<[u8]>::to_vec));
-        let words: Vec<_> = std::iter::once(Some(self.program.clone())).chain(arguments).collect();
+        let arguments = self.arguments.iter().map(Argument::text);
+        let words: Vec<_> = std::iter::once(Some(&self.program[..])).chain(arguments).collect();
         programs::is_shell(name) || programs::inner(name, &words).is_some()
     }
 }

@@ -1,7 +1,7 @@
 //! The facts about programs by their names: filters, wrappers, shells, interpreters.
 
 /// A list of words: each word's bytes, if they are known.
-pub(super) type Known = [Option<Vec<u8>>];
+pub(super) type Known<'w> = [Option<&'w [u8]>];
 
 /// The folders whose programs have their usual names.
 const SYSTEM_FOLDERS: [&[u8]; 6] =
@@ -280,14 +280,14 @@ pub(super) struct Inner {
 
 /// The program of these words, if the first is a wrapper of this name. The inner `None` means that one of its own words
 /// is unknown.
-pub(super) fn inner(name: &str, words: &Known) -> Option<Option<Inner>> {
+pub(super) fn inner(name: &str, words: &Known<'_>) -> Option<Option<Inner>> {
     let plain = WRAPPERS.iter().find(|wrapper| wrapper.name == name).map(|wrapper| (wrapper, 1));
     let (wrapper, begin) = plain.or_else(|| verb_wrapper(name, words).map(|(_, wrapper, begin)| (wrapper, begin)))?;
     Some(wrapper.inner(words, begin))
 }
 
 /// The words that lead to a program, and the place behind them, if the first is a program of this name.
-fn verb_wrapper(name: &str, words: &Known) -> Option<(&'static str, &'static Wrapper, usize)> {
+fn verb_wrapper(name: &str, words: &Known<'_>) -> Option<(&'static str, &'static Wrapper, usize)> {
     VERB_WRAPPERS.iter().filter(|(program, ..)| *program == name).find_map(|(_, verbs, wrapper)| {
         let mut at = 1;
         for verb in verbs.split(' ') {
@@ -308,12 +308,12 @@ fn verb_wrapper(name: &str, words: &Known) -> Option<(&'static str, &'static Wra
 
 /// The words that lead to the program in a wrapper's arguments, such as `exec` for `docker exec`. None if it always runs
 /// another one.
-pub(super) fn verbs(name: &str, words: &Known) -> Option<&'static str> {
+pub(super) fn verbs(name: &str, words: &Known<'_>) -> Option<&'static str> {
     verb_wrapper(name, words).map(|(verbs, ..)| verbs)
 }
 
 impl Wrapper {
-    fn inner(&self, words: &Known, begin: usize) -> Option<Inner> {
+    fn inner(&self, words: &Known<'_>, begin: usize) -> Option<Inner> {
         let mut at = begin;
         let mut operands = self.operands;
         let mut takes_options = true;
@@ -379,12 +379,12 @@ pub(super) struct ShellCall {
 }
 
 /// Reads these words as a call of a shell.
-pub(super) fn shell_call(words: &Known) -> ShellCall {
+pub(super) fn shell_call(words: &Known<'_>) -> ShellCall {
     let mut at = 1;
     let mut has_code = false;
     let mut reads_input = false;
     let mut controls_jobs = false;
-    while let Some(Some(word)) = words.get(at) {
+    while let Some(&Some(word)) = words.get(at) {
         if word == b"--" || word == b"-" {
             at += 1;
             break;
@@ -411,12 +411,12 @@ pub(super) fn shell_call(words: &Known) -> ShellCall {
 }
 
 /// Returns true if a builtin of this name with these words turns on job control.
-pub(super) fn turns_on_job_control(name: &str, words: &Known) -> bool {
+pub(super) fn turns_on_job_control(name: &str, words: &Known<'_>) -> bool {
     let mut options = words.iter().skip(1);
     let names_monitor = || words.iter().skip(1).flatten().any(|word| word.eq_ignore_ascii_case(b"monitor"));
     match name {
         "set" => {
-            while let Some(Some(word)) = options.next() {
+            while let Some(&Some(word)) = options.next() {
                 if word.len() < 2 || word == b"--" || !matches!(word[0], b'-' | b'+') {
                     break;
                 }
@@ -434,7 +434,7 @@ pub(super) fn turns_on_job_control(name: &str, words: &Known) -> bool {
 }
 
 /// Returns true if an option of a shell or of `set`, with the word after it, turns on job control.
-fn has_job_control(option: &[u8], next: Option<&Option<Vec<u8>>>) -> bool {
+fn has_job_control(option: &[u8], next: Option<&Option<&[u8]>>) -> bool {
     match option {
         b"--monitor" => true,
         [b'-', letters @ ..] if !letters.starts_with(b"-") => {

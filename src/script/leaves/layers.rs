@@ -453,8 +453,8 @@ fn runs_value(name: &[u8]) -> bool {
 }
 
 /// Each word's bytes, if they are known.
-fn known(words: &[Argument]) -> Vec<Option<Vec<u8>>> {
-    words.iter().map(|word| word.text().map(<[u8]>::to_vec)).collect()
+fn known(words: &[Argument]) -> Vec<Option<&[u8]>> {
+    words.iter().map(Argument::text).collect()
 }
 
 /// Words as one text of code.
