@@ -8,10 +8,10 @@ use rexec_sh::protocol::notice::{self, Notice};
 use serde::Serialize;
 
 use super::host_calls::{CallError, HostCalls};
-use super::service::HostRun;
-use super::{ask, json_line, quoted, told, written};
+use super::{ask, json_line, quoted, service, told, written};
 use crate::front::rpc::answers::Met;
 use crate::front::rpc::client::AnswerValue;
+use crate::front::rpc::listing::ListedRun;
 use crate::front::rpc::methods::method;
 use crate::front::rpc::params::{self, Encoding, OutputParams, RunParams, WaitParams};
 use crate::limits;
@@ -93,15 +93,15 @@ pub(super) struct AwaitedEnd {
 }
 
 impl BackgroundRun {
-    pub(super) fn of(run: &HostRun, result: &'static str) -> Self {
+    pub(super) fn of(run: &ListedRun, result: &'static str) -> Self {
         Self {
-            seq: run.run,
-            name: run.name.clone(),
-            command: run.command.clone(),
+            seq: run.number(),
+            name: run.service().map(str::to_owned),
+            command: run.facts.card.command.clone(),
             result,
-            exit: run.exit,
-            signal: run.signal,
-            ran_ms: run.duration_ms.unwrap_or(run.started_ms_ago),
+            exit: run.exit(),
+            signal: run.signal(),
+            ran_ms: run.end.as_ref().map_or(run.started_ms_ago, |end| end.duration_ms),
             ..Self::default()
         }
     }
@@ -115,7 +115,7 @@ impl AwaitedEnd {
         calls: &mut HostCalls,
     ) -> Result<Self, CallError> {
         let met: Met = answer.form().ok_or(CallError::Ask(ask::AskError::Unclear))?;
-        let status: HostRun = calls.call_for::<method::Status, _>(&RunParams { run })?;
+        let status = calls.call::<method::Status>(&RunParams { run })?;
         let is_time = matches!(awaited, Wanted::Time(_));
         let result = match &*met.met {
             "time" if !is_time => "late",
@@ -127,17 +127,17 @@ impl AwaitedEnd {
         let known = BackgroundRun::of(&status, result);
         let run = BackgroundRun { port: met.port, line: met.line, exit: met.exit.or(known.exit), output, ..known };
         let run = if result == "ended" { run } else { BackgroundRun { exit: None, signal: None, ..run } };
-        let failure = status.message.as_ref().map(|message| {
+        let failure = status.end.as_ref().and_then(|end| end.message.as_ref()).map(|message| {
             let shown = |text: &str| escape_line(text, LINE_COLUMNS);
             Notice::new(FAILURE, shown(notice::problem_in(message)), shown(notice::hint_in(message)))
         });
-        Ok(Self { run, title: status.title(), awaited: awaited.clone(), waited, failure })
+        Ok(Self { run, title: service::title(&status), awaited: awaited.clone(), waited, failure })
     }
 
     /// The result for a text that was written before the question.
-    pub(super) fn of_text(status: &HostRun, line: String, awaited: &Wanted) -> Self {
+    pub(super) fn of_text(status: &ListedRun, line: String, awaited: &Wanted) -> Self {
         let run = BackgroundRun { line: Some(line), ..BackgroundRun::of(status, "ready") };
-        Self { run, title: status.title(), awaited: awaited.clone(), waited: Duration::ZERO, failure: None }
+        Self { run, title: service::title(status), awaited: awaited.clone(), waited: Duration::ZERO, failure: None }
     }
 
     /// The result for an end in the journal, or for the awaited line before it.

@@ -190,9 +190,11 @@ fn runs() -> Result<Vec<Offer>, Notice> {
     let shown = |command: &str| escape_line(command, COMMAND_COLUMNS);
     let mut offers: Vec<Offer> =
         chosen::runs(&socket)?.iter().map(|run| (run.card.seq.to_string(), shown(&run.card.command))).collect();
-    let services = KnownRuns::ask(&mut known)?.runs.into_iter().filter(|run| run.background);
+    let services = KnownRuns::ask(&mut known)?.runs.into_iter().filter(|run| run.facts.background);
     let named: BTreeMap<String, String> = services
-        .filter_map(|run| Some((run.name.filter(|name| service::is_name(name))?, shown(&run.command))))
+        .map(|run| run.facts.card)
+        .filter(|card| service::is_name(&card.name))
+        .map(|card| (card.name, shown(&card.command)))
         .collect();
     offers.extend(named);
     Ok(offers)

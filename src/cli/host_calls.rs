@@ -149,14 +149,6 @@ impl HostCalls {
         &mut self,
         params: &M::Params,
     ) -> Result<M::Answer, CallError> {
-        self.call_for::<M, M::Answer>(params)
-    }
-
-    /// As [`Self::call`], for a caller that reads a part of the answer.
-    pub(super) fn call_for<M: RpcMethod<Params: Serialize>, T: DeserializeOwned>(
-        &mut self,
-        params: &M::Params,
-    ) -> Result<T, CallError> {
         let answer = self.call_within::<M>(params, Some(ask::PATIENCE))?;
         answer.form().ok_or(CallError::Ask(AskError::Unclear))
     }

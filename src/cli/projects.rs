@@ -4,17 +4,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rexec_sh::protocol::notice::Notice;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::columns::{self, Column};
-use super::host_calls::{CallError, HostCalls};
+use super::host_calls::HostCalls;
 use super::look::Look;
-use super::quoted;
 use super::verb::{Call, Given, Group, NO_HOST, Opt, Verb, Words, json};
+use super::{quoted, service};
 use crate::front::projects::is_project_id;
 use crate::front::rpc::methods::method;
-use crate::front::rpc::params::NoParams;
-use crate::front::rpc::projects::SessionParams;
+use crate::front::rpc::projects::{ListedSession, SessionParams};
 use crate::limits;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
@@ -86,51 +85,34 @@ impl ProjectsCall {
 /// Printed if there is none.
 const NOTHING: &str = "no command has run in a project\n";
 
-/// A project session: a line of `--json`.
-#[derive(Debug, Serialize, Deserialize)]
-struct ProjectLine {
-    session: String,
-    name: String,
-    dir: String,
-    state: String,
-    runs: Vec<u64>,
-    background: Vec<u64>,
-    ports: Vec<u16>,
-    env: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    lost_env: Vec<String>,
-    #[serde(default)]
-    shell: Option<String>,
-    implied: bool,
-    created_at: String,
-    last_activity: String,
+/// A line of `--json`. It has a `shell` without one, too.
+#[derive(Debug, Serialize)]
+struct ProjectLine<'a> {
+    #[serde(flatten)]
+    project: &'a ListedSession,
+    #[serde(rename = "shell", skip_serializing_if = "Option::is_some")]
+    no_shell: &'a Option<String>,
 }
 
-impl ProjectLine {
-    /// Its running commands, and the ended ones that left something running.
-    fn commands(&self) -> Vec<u64> {
-        let mut commands: Vec<u64> = self.runs.iter().chain(&self.background).copied().collect();
-        commands.sort_unstable();
-        commands.dedup();
-        commands
+impl<'a> ProjectLine<'a> {
+    fn of(project: &'a ListedSession) -> Self {
+        Self { project, no_shell: &project.shell }
     }
 }
 
-/// All project sessions of the host.
-fn all(calls: &mut HostCalls) -> Result<Vec<ProjectLine>, CallError> {
-    #[derive(Deserialize)]
-    struct All {
-        sessions: Vec<ProjectLine>,
-    }
-    let All { sessions } = calls.call_for::<method::ListSessions, _>(&NoParams {})?;
-    Ok(sessions)
+/// Its running commands, and the ended ones that left something running.
+fn commands(project: &ListedSession) -> Vec<u64> {
+    let mut commands: Vec<u64> = project.runs.iter().chain(&project.background).copied().collect();
+    commands.sort_unstable();
+    commands.dedup();
+    commands
 }
 
 fn list(is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
-    let sessions = all(calls)?;
+    let sessions = service::projects(calls)?;
     super::with_output(|out| {
         if is_json {
-            return super::put_json(sessions.iter(), out);
+            return super::put_json(sessions.iter().map(ProjectLine::of), out);
         }
         let text = if sessions.is_empty() { NOTHING.to_owned() } else { draw(&sessions, &Look::of_output()) };
         super::written(out.write_all(text.as_bytes()))
@@ -139,18 +121,18 @@ fn list(is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
 
 /// Pauses, resumes or ends a project session.
 fn change(change: Change, project: &str, is_json: bool, calls: &mut HostCalls) -> Result<u8, Notice> {
-    let known = all(calls)?;
+    let known = service::projects(calls)?;
     let meant = meant(project, &known)?;
     let params = SessionParams { session: meant.session.clone() };
-    let (done, word): (ProjectLine, _) = match change {
-        Change::Pause => (calls.call_for::<method::SuspendSession, _>(&params)?, "paused"),
-        Change::Resume => (calls.call_for::<method::ResumeSession, _>(&params)?, "resumed"),
+    let (done, word) = match change {
+        Change::Pause => (calls.call::<method::SuspendSession>(&params)?, "paused"),
+        Change::Resume => (calls.call::<method::ResumeSession>(&params)?, "resumed"),
         Change::End => {
             let done = calls.call::<method::DestroySession>(&params)?;
             return say(&done, &format!("{}: {}\n", shown(&meant.name), told(&done.ended, "ended")), is_json);
         }
     };
-    say(&done, &format!("{}: {}\n", shown(&done.name), told(&done.commands(), word)), is_json)
+    say(&ProjectLine::of(&done), &format!("{}: {}\n", shown(&done.name), told(&commands(&done), word)), is_json)
 }
 
 /// A project's name. An older host may have taken it from any directory.
@@ -159,24 +141,24 @@ fn shown(name: &str) -> String {
 }
 
 /// The project with this identifier, name or directory. An ambiguous word means none.
-fn meant<'a>(project: &str, known: &'a [ProjectLine]) -> Result<&'a ProjectLine, Notice> {
+fn meant<'a>(project: &str, known: &'a [ListedSession]) -> Result<&'a ListedSession, Notice> {
     let is_path = project.contains('/') || project == ".";
     // The file system is asked only if the text names no known directory: one may be on a server that does not answer.
     let spelled = if is_path { std::path::absolute(project).ok() } else { None };
     let is_known = |dir: &PathBuf| known.iter().any(|line| Path::new(&line.dir) == dir);
     let dir = spelled.map(|dir| if is_known(&dir) { dir } else { dir.canonicalize().unwrap_or(dir) });
     // A directory may have the name of an identifier.
-    let is_called = |line: &ProjectLine| {
+    let is_called = |line: &ListedSession| {
         is_project_id(project) && Path::new(&line.dir).file_name().is_some_and(|name| name == project)
     };
-    let is_meant = |line: &&ProjectLine| {
+    let is_meant = |line: &&ListedSession| {
         line.session == project
             || line.name == project
             || line.dir == project
             || dir.as_deref() == Some(Path::new(&line.dir))
             || is_called(line)
     };
-    let found: Vec<&ProjectLine> = known.iter().filter(is_meant).collect();
+    let found: Vec<&ListedSession> = known.iter().filter(is_meant).collect();
     match found[..] {
         [only] => Ok(only),
         [] => {
@@ -206,28 +188,28 @@ fn told(commands: &[u64], done: &str) -> String {
     format!("{count} {done}{numbers}")
 }
 
-fn draw(projects: &[ProjectLine], look: &Look) -> String {
-    let column = |name, is_number, rank, cell: &dyn Fn(&ProjectLine) -> String| Column {
+fn draw(projects: &[ListedSession], look: &Look) -> String {
+    let column = |name, is_number, rank, cell: &dyn Fn(&ListedSession) -> String| Column {
         name,
         is_number,
         rank,
         cells: projects.iter().map(cell).collect(),
     };
     let some = |text: String| if text.is_empty() { look.dash().to_owned() } else { text };
-    let numbers = |line: &ProjectLine| {
-        let commands = line.commands();
+    let numbers = |line: &ListedSession| {
+        let commands = commands(line);
         let first: Vec<String> = commands.iter().take(NUMBERS_MAX).map(|number| format!("#{number}")).collect();
         let more = commands.len().saturating_sub(NUMBERS_MAX);
         if more > 0 { format!("{} +{more}", first.join(" ")) } else { first.join(" ") }
     };
-    let ports = |line: &ProjectLine| match line.ports[..] {
+    let ports = |line: &ListedSession| match line.ports[..] {
         [first, last] => format!("{first}-{last}"),
         _ => String::new(),
     };
     let mut columns = vec![
         column("PROJECT", false, 0, &|line| look.cut(&line.name, limits::PROJECT_NAME_BYTES.min(NAME_COLUMNS))),
         column("STATE", false, 0, &|line| {
-            if line.state == "suspended" { "paused".to_owned() } else { line.state.clone() }
+            if line.state == "suspended" { "paused".to_owned() } else { line.state.to_string() }
         }),
         column("COMMANDS", false, 1, &|line| some(numbers(line))),
         column("PORTS", true, 2, &|line| some(ports(line))),

@@ -10,8 +10,9 @@ use super::columns::{self, Column};
 use super::host_calls::{CallError, HostCalls};
 use super::look::Look;
 use super::ps::table::clock;
-use super::service::{HostRun, KnownRuns};
+use super::service::KnownRuns;
 use super::verb::{Call, Group, NO_HOST, Opt, Verb, Words, json};
+use crate::front::rpc::listing::ListedRun;
 use crate::front::rpc::methods::method;
 use crate::front::rpc::params::RunParams;
 use crate::limits;
@@ -96,39 +97,39 @@ fn lines(shows_all: bool, calls: &mut HostCalls) -> Result<Vec<ServiceLine>, Not
     // The newest run of each name and project.
     let mut newest: BTreeMap<(&str, Option<&str>), u64> = BTreeMap::new();
     for run in &known.runs {
-        if let Some(name) = &run.name {
-            newest.insert((name, run.session.as_deref()), run.run);
+        if let Some(name) = run.service() {
+            newest.insert((name, run.facts.session.as_deref()), run.number());
         }
     }
-    let is_newest = |run: &HostRun| {
-        let name = run.name.as_deref();
-        name.is_some_and(|name| newest.get(&(name, run.session.as_deref())) == Some(&run.run))
+    let is_newest = |run: &ListedRun| {
+        let session = run.facts.session.as_deref();
+        run.service().is_some_and(|name| newest.get(&(name, session)) == Some(&run.number()))
     };
-    let is_shown = |run: &&HostRun| run.background && (shows_all || run.is_live() || is_newest(run));
+    let is_shown = |run: &&ListedRun| run.facts.background && (shows_all || run.end.is_none() || is_newest(run));
     let mut lines = Vec::new();
     for run in known.runs.iter().filter(is_shown) {
         // Only the answer about one run has its ports.
-        let ports = match calls.call_for::<method::Status, HostRun>(&RunParams { run: run.run }) {
+        let ports = match calls.call::<method::Status>(&RunParams { run: run.number() }) {
             Ok(status) => status.ports,
             Err(CallError::Refused(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        let project = known.project(run);
+        let (project, card) = (known.project(run), &run.facts.card);
         lines.push(ServiceLine {
-            seq: run.run,
-            name: run.name.clone(),
-            state: run.state.clone(),
-            exit: run.exit,
-            signal: run.signal,
+            seq: run.number(),
+            name: run.service().map(str::to_owned),
+            state: run.state.to_string(),
+            exit: run.exit(),
+            signal: run.signal(),
             ports,
             age_ms: run.started_ms_ago,
-            ended_ms: run.duration_ms.map(|took| run.started_ms_ago.saturating_sub(took)),
-            whoami: run.whoami.clone(),
-            why: run.why.clone(),
-            command: run.command.clone(),
-            dir: run.dir.clone(),
+            ended_ms: run.end.as_ref().map(|end| run.started_ms_ago.saturating_sub(end.duration_ms)),
+            whoami: card.whoami.clone(),
+            why: Some(card.why.clone()).filter(|why| !why.is_empty()),
+            command: card.command.clone(),
+            dir: card.dir.clone(),
             project: project.map(|project| project.name.clone()),
-            project_dir: project.map(|project| project.dir.display().to_string()),
+            project_dir: project.map(|project| project.dir.clone()),
         });
     }
     Ok(lines)

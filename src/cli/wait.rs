@@ -10,7 +10,6 @@ use super::awaited::{AwaitedEnd, BackgroundRun, Wanted};
 use super::host_calls::{CallError, HostCalls};
 use super::output::VerbOutput;
 use super::run_reference::RunReference;
-use super::service::HostRun;
 use super::verb::{Call, Given, Group, NO_HOST, Opt, Values, Verb, Words, json};
 use super::{chosen, out, told};
 use crate::front::rpc::methods::method;
@@ -139,8 +138,8 @@ impl Wait {
         let mut codes = BTreeMap::new();
         let Wanted::Text(text) = &self.awaited else { return Ok(codes) };
         for (id, run) in asked.clone() {
-            let Ok(status) = calls.call_for::<method::Status, HostRun>(&RunParams { run }) else { continue };
-            if status.background {
+            let Ok(status) = calls.call::<method::Status>(&RunParams { run }) else { continue };
+            if status.facts.background {
                 continue;
             }
             if let Some(line) = written(run, text)? {

@@ -15,15 +15,17 @@ use crate::cli::ask::AskError;
 use crate::cli::awaited::{AwaitedEnd, BackgroundRun, Wanted};
 use crate::cli::host_calls::{CallError, HostCalls};
 use crate::cli::output::{VerbOutput, say};
-use crate::cli::service::{self, HostRun};
+use crate::cli::service;
 use crate::cli::told::tell;
 use crate::cli::{json_line, quoted, wait};
 use crate::front::caller;
 use crate::front::rpc::answers::Started;
+use crate::front::rpc::listing::ListedRun;
 use crate::front::rpc::methods::method;
 use crate::front::rpc::params::RunParams;
 use crate::front::rpc::start::{EnvMode, StartParams, StreamMode};
 use crate::host::own_attributes;
+use crate::journal::record::PublishedCard;
 use crate::limits;
 use crate::sys::project;
 use crate::text::escape::escape_line;
@@ -92,7 +94,7 @@ pub(super) fn start(call: &ExecCall, options: &BackgroundOptions) -> Result<u8, 
         }
         Err(error) => (error.holder().ok_or_else(|| not_run(error))?, false),
     };
-    let status = calls.call_for::<method::Status, _>(&RunParams { run }).map_err(|error| wait::failed(error, run))?;
+    let status = calls.call::<method::Status>(&RunParams { run }).map_err(|error| wait::failed(error, run))?;
     if !is_new && !is_same(call, &status) {
         return refuse(&status, options.is_json);
     }
@@ -111,11 +113,11 @@ fn not_run(error: CallError) -> Notice {
 }
 
 /// Waits for a command that was just started.
-fn become_ready(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
+fn become_ready(run: &ListedRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
     let glance = Wanted::Time(GLANCE);
     let mut out = VerbOutput::standard();
     let Some(awaited) = options.awaited.first() else {
-        let end = await_run(run.run, &glance, None, calls)?;
+        let end = await_run(run.number(), &glance, None, calls)?;
         if end.run.result == "ready" {
             return say_running(&BackgroundRun { result: "started", ..end.run }, run, "runs", options.is_json);
         }
@@ -125,20 +127,20 @@ fn become_ready(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCall
     if !options.is_json {
         say_running(&BackgroundRun::default(), run, "runs", false)?;
     }
-    let end = await_run(run.run, awaited, options.timeout, calls)?;
+    let end = await_run(run.number(), awaited, options.timeout, calls)?;
     end.say(options.is_json, &mut out)?;
     Ok(end.code())
 }
 
 /// Reports that the service runs already, and waits for it as for a new one.
-fn be_present(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
+fn be_present(run: &ListedRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
     let Some(awaited) = options.awaited.first().filter(|awaited| !matches!(awaited, Wanted::Time(_))) else {
         return say_running(&BackgroundRun::of(run, "present"), run, "runs already", options.is_json);
     };
     if !options.is_json {
         say_running(&BackgroundRun::default(), run, "runs already", false)?;
     }
-    let end = await_run(run.run, awaited, options.timeout, calls)?;
+    let end = await_run(run.number(), awaited, options.timeout, calls)?;
     end.say(options.is_json, &mut VerbOutput::standard())?;
     Ok(end.code())
 }
@@ -157,22 +159,24 @@ fn await_run(
 }
 
 /// Prints a line about a running command.
-fn say_running(form: &BackgroundRun, run: &HostRun, words: &str, is_json: bool) -> Result<u8, Notice> {
+fn say_running(form: &BackgroundRun, run: &ListedRun, words: &str, is_json: bool) -> Result<u8, Notice> {
     let line = match is_json {
         true => json_line(form),
-        false => format!("{} {words}: {}\n", run.title(), escape_line(&run.command, COMMAND_COLUMNS)),
+        false => {
+            format!("{} {words}: {}\n", service::title(run), escape_line(&run.facts.card.command, COMMAND_COLUMNS))
+        }
     };
     say(&line)
 }
 
 /// Reports that another command has the name.
-fn refuse(run: &HostRun, is_json: bool) -> Result<u8, Notice> {
+fn refuse(run: &ListedRun, is_json: bool) -> Result<u8, Notice> {
     if is_json {
         say_running(&BackgroundRun::of(run, "present"), run, "", true)?;
         return Ok(FAILURE);
     }
-    let problem = format_args!("{} runs already: {}", run.title(), escape_line(&run.command, COMMAND_COLUMNS));
-    let name = run.name.as_deref().unwrap_or_default();
+    let PublishedCard { command, name, .. } = &run.facts.card;
+    let problem = format_args!("{} runs already: {}", service::title(run), escape_line(command, COMMAND_COLUMNS));
     Err(Notice::failed(
         problem,
         format_args!("nothing was started; --restart ends it first, rexec kill {name} ends it"),
@@ -180,12 +184,13 @@ fn refuse(run: &HostRun, is_json: bool) -> Result<u8, Notice> {
 }
 
 /// Returns true if the running service is the wanted command.
-fn is_same(call: &ExecCall, run: &HostRun) -> bool {
+fn is_same(call: &ExecCall, run: &ListedRun) -> bool {
     let wanted = unwrap(call.line.iter().map(|word| word.as_bytes()), &[], None).command;
     let wanted = String::from_utf8_lossy(&wanted);
+    let listed = &run.facts.card.command;
     // The host's list has only the beginning of a long command.
-    let is_long = run.command.len() + 4 >= limits::ROSTER_TEXT_BYTES;
-    wanted == run.command || (is_long && wanted.starts_with(run.command.trim_end_matches('…')))
+    let is_long = listed.len() + 4 >= limits::ROSTER_TEXT_BYTES;
+    wanted == *listed || (is_long && wanted.starts_with(listed.trim_end_matches('…')))
 }
 
 fn params(call: &ExecCall, options: &BackgroundOptions) -> Result<StartParams, Notice> {

@@ -42,7 +42,7 @@ pub struct Accepted {
     pub accepted: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RunList {
     /// Oldest first.
     pub runs: Vec<ListedRun>,

@@ -22,14 +22,12 @@ pub struct RunFacts {
 }
 
 /// The facts under their published names.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct PublishedFacts {
     run: u64,
-    #[serde(default)]
     caller_session: Option<String>,
-    #[serde(default)]
     session: Option<String>,
-    #[serde(default)]
     background: bool,
     #[serde(flatten)]
     card: PublishedCard,
@@ -60,6 +58,7 @@ impl Serialize for RunFacts {
 
 /// A run in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ListedRun {
     #[serde(flatten)]
     pub facts: RunFacts,
@@ -74,6 +73,30 @@ pub struct ListedRun {
     pub bytes: u64,
     pub last_line: String,
     /// The number of its living processes. In lists only the first runs have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<usize>,
+}
+
+impl ListedRun {
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.facts.card.seq
+    }
+
+    /// Its name, if it is a service.
+    #[must_use]
+    pub fn service(&self) -> Option<&str> {
+        Some(&*self.facts.card.name).filter(|name| !name.is_empty())
+    }
+
+    /// The exit code, once its shell has ended.
+    #[must_use]
+    pub fn exit(&self) -> Option<u8> {
+        self.end.as_ref().map(|end| end.exit)
+    }
+
+    #[must_use]
+    pub fn signal(&self) -> Option<u8> {
+        self.end.as_ref()?.signal
+    }
 }

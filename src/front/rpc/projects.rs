@@ -1,6 +1,7 @@
 //! Project sessions in JSON-RPC: `session.create`, `session.list`, `session.destroy`, `session.suspend` and
 //! `session.resume`, and the part of a start that comes from one.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -18,13 +19,14 @@ pub struct SessionParams {
 }
 
 /// A project session in an answer.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ListedSession {
     pub session: String,
     pub name: String,
     pub dir: String,
     /// `active`, `idle` or `suspended`.
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
     /// Its running commands.
     pub runs: Vec<u64>,
     /// Its commands that outlive their connections, and ended ones that left something running.
@@ -46,7 +48,7 @@ pub struct ListedSession {
 }
 
 /// The project sessions.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SessionList {
     pub sessions: Vec<ListedSession>,
 }
@@ -76,7 +78,7 @@ impl ListedSession {
             session: known.id.name(),
             name: known.name.clone(),
             dir: known.dir.clone(),
-            state,
+            state: state.into(),
             runs,
             background,
             ports: known.ports.map(|(first, last)| vec![first, last]).unwrap_or_default(),
