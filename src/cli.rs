@@ -17,6 +17,7 @@ mod config_file;
 mod diff;
 mod doctor;
 mod enclosing;
+mod events;
 mod exec;
 mod exec_server;
 mod explain;

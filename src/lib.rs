@@ -129,7 +129,8 @@
 //! * A method for programs (JSON-RPC): a row in `front/rpc/methods.rs`, its parameters and its answer beside that, and
 //!   its service in `host/rpc.rs`. `cli/help/schema.txt` lists the answer's fields, and a test compares.
 //!   What it reports without being asked: a row in `front/rpc/events.rs`, and `host/rpc/watcher.rs` sends it.
-//! * The console on other terminals (`rexec tail`): `host/viewers.rs`.
+//! * The console on other terminals (`rexec tail`): `host/viewers.rs`. What happens to commands, a line each
+//!   (`rexec events`): `cli/events.rs`, from the events of JSON-RPC.
 //! * What Codex's server offers: `cli/exec_server.rs`, with its two protocols in `cli/exec_server/dialect.rs`.
 //! * A verb of `rexec`: a file with its row and its function, and a line in `cli/verbs.rs`. An option of a verb or of
 //!   rexec-host: a row of `cli/verb/call.rs` in that file, `cli/host.rs` for rexec-host. Help, completions and man pages are made

@@ -185,12 +185,7 @@ impl AwaitedEnd {
     }
 
     fn how_ended(&self) -> String {
-        let took = duration(self.run.ran_ms);
-        let signal = self.run.signal.map(|number| match signal_name(number) {
-            Some(name) => format!(" ({name})"),
-            None => format!(" (signal {number})"),
-        });
-        format!("ended with {} after {took}{}", self.run.exit.unwrap_or(OWN_FAILURE), signal.unwrap_or_default())
+        how_ended(self.run.exit.unwrap_or(OWN_FAILURE), self.run.signal, self.run.ran_ms)
     }
 
     /// Prints on standard error that the condition was not met, with the last lines of output.
@@ -237,6 +232,15 @@ impl AwaitedEnd {
             _ => format!("{look}, rexec wait {seq} waits on"),
         }
     }
+}
+
+/// The end of a run for people: `ended with 143 after 5.1 s (SIGTERM)`.
+pub(super) fn how_ended(exit: u8, signal: Option<u8>, ran_ms: u64) -> String {
+    let signal = signal.map(|number| match signal_name(number) {
+        Some(name) => format!(" ({name})"),
+        None => format!(" (signal {number})"),
+    });
+    format!("ended with {exit} after {}{}", duration(ran_ms), signal.unwrap_or_default())
 }
 
 /// A duration for people.

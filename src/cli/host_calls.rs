@@ -117,15 +117,26 @@ impl HostCalls {
         }
     }
 
+    /// Waits for the next event, as its line came. `None` at the host's end.
+    pub(super) fn next_event(&mut self) -> Result<Option<Vec<u8>>, CallError> {
+        self.read_line(None).map(|line| Some(line).filter(|line| !line.is_empty()))
+    }
+
     fn read(&mut self, patience: Option<Duration>) -> Result<CallAnswer, CallError> {
-        self.stream.get_ref().set_read_timeout(patience).map_err(CallError::lost)?;
-        let mut line = Vec::new();
-        self.stream.by_ref().take(ask::ANSWER_BYTES_MAX).read_until(b'\n', &mut line).map_err(CallError::lost)?;
+        let line = self.read_line(patience)?;
         if line.is_empty() {
             return Err(CallError::lost(io::ErrorKind::UnexpectedEof.into()));
         }
         let (id, answer) = read_answer(&line).ok_or(CallError::Ask(AskError::Unclear))?;
         Ok((id, answer.map_err(CallError::Refused)))
+    }
+
+    /// Reads a line of the host, which is empty at its end.
+    fn read_line(&mut self, patience: Option<Duration>) -> Result<Vec<u8>, CallError> {
+        self.stream.get_ref().set_read_timeout(patience).map_err(CallError::lost)?;
+        let mut line = Vec::new();
+        self.stream.by_ref().take(ask::ANSWER_BYTES_MAX).read_until(b'\n', &mut line).map_err(CallError::lost)?;
+        Ok(line)
     }
 
     /// Sends a call and waits for its answer: for `patience`, or without end.

@@ -31,6 +31,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::send::VERB,
     &super::attach::VERB,
     &super::tail::VERB,
+    &super::events::VERB,
     &super::exec::shell::VERB,
     // Commands of the past.
     &super::log::VERB,

@@ -2,6 +2,7 @@
 
 mod config;
 mod diff;
+mod events;
 mod explain;
 mod follow;
 mod gate;

@@ -48,7 +48,7 @@ pub struct RunList {
     pub runs: Vec<ListedRun>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Subscribed {
     pub subscription: u64,
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::RpcError;
+use super::events::Event;
 use super::methods::RpcMethod;
 use crate::front::json_line::put_line;
 
@@ -48,6 +49,18 @@ pub fn read_answer(line: &[u8]) -> Option<(u64, Result<AnswerValue, RpcError>)> 
     Some((id, error.map_or(Ok(AnswerValue(result)), Err)))
 }
 
+/// Reads an event. `None` for a line that is not one, and for an event that this version does not know.
+#[must_use]
+pub fn read_event(line: &[u8]) -> Option<Event> {
+    #[derive(Deserialize)]
+    struct EventFields {
+        method: String,
+        params: Value,
+    }
+    let EventFields { method, params } = serde_json::from_slice(line).ok()?;
+    Event::named(&method, params)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +79,9 @@ mod tests {
         let (_, answer) = read_answer(br#"{"id":7,"error":{"code":-1,"message":"no"}}"#).unwrap();
         assert_eq!(answer.unwrap_err(), RpcError::new(-1, "no"));
         assert!(read_answer(b"{}").is_none() && read_answer(b"x").is_none());
+        let exited = r#"{"jsonrpc":"2.0","method":"exec.exited","params":{"run":7,"exit":143,"signal":15,"error":"new","duration_ms":3}}"#;
+        let Some(Event::Exited(note)) = read_event(exited.as_bytes()) else { panic!("{exited}") };
+        assert_eq!((note.run, note.end.exit, note.end.signal, note.end.error), (7, 143, Some(15), None));
+        assert!(read_event(br#"{"method":"exec.danced","params":{}}"#).is_none() && read_event(b"{}").is_none());
     }
 }

@@ -1,9 +1,10 @@
 //! The events of JSON-RPC, in one table: name, contents, and the word by which a client asks for them.
 //!
-//! The table makes the notifications that the host sends and the list in the document of `rexec schema rpc`; a test compares
-//! the list in `rexec help protocol` with it.
+//! The table makes the notifications that the host sends, what clients read, and the list in the document of `rexec schema
+//! rpc`; a test compares the list in `rexec help protocol` with it.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::answers::{ClosedNote, ExitedNote, OutputNote, PortNote, PromptNote, RemarkNote};
 use super::listing::ListedRun;
@@ -43,6 +44,22 @@ macro_rules! events {
         pub const EVENT_ROWS: &[EventRow] = &[$(
             EventRow { name: $name, text: $text, word: RunEvent::$word, note: stringify!($note) },
         )+];
+
+        /// An event, as a client reads it.
+        #[derive(Debug)]
+        pub enum Event {
+            $(#[doc = $text] $event(Box<$note>),)+
+        }
+
+        impl Event {
+            /// The event of this name; `None` for an unknown one, and for contents of another form.
+            pub(super) fn named(name: &str, note: Value) -> Option<Self> {
+                match name {
+                    $($name => serde_json::from_value(note).ok().map(Self::$event),)+
+                    _ => None,
+                }
+            }
+        }
     };
 }
 

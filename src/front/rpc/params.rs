@@ -236,7 +236,7 @@ pub struct ListParams {
 }
 
 /// `events.subscribe`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubscribeParams {
     /// The runs; the default is all of them, and those to come.

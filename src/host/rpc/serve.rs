@@ -247,6 +247,10 @@ impl Serve<method::Subscribe, Requester> for Host {
             let run = self.kept(job)?;
             let watcher = Watcher::subscribed(peer, number, told, params.encoding).skip_past(&run.so_far());
             run.watch(watcher);
+            if params.runs.is_some() {
+                // Nothing may happen to it any more. Then its end is told now.
+                self.turn.touch(job);
+            }
         }
         let subscription = Subscription { told, encoding: params.encoding, is_for_all: params.runs.is_none() };
         self.rpc.meet(peer).subscriptions.insert(number, subscription);

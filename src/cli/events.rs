@@ -1,0 +1,103 @@
+//! `rexec events`: a line for each thing that happens to the host's commands, from now on.
+
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Write};
+
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+
+use super::awaited::how_ended;
+use super::host_calls::HostCalls;
+use super::output::VerbOutput;
+use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words, json};
+use super::{cannot_write, chosen, service, shown_json};
+use crate::core::end::Failure;
+use crate::front::rpc::client::read_event;
+use crate::front::rpc::events::Event;
+use crate::front::rpc::methods::method;
+use crate::front::rpc::params::{RunEvent, SubscribeParams};
+use crate::text::escape::escape_line;
+
+pub(super) const VERB: Verb = Verb {
+    term: "events",
+    group: Group::Live,
+    summary: "print a line when a command starts, asks a person, or ends",
+    text: "\
+From now on, each command that starts, waits for a person's answer, or ends
+has a line, those of agents too. It ends with the host; with N, which may be
+the name of a service, it tells of these commands, and ends with them.
+
+With --json each line is the event of JSON-RPC as the host sends it, see rexec
+help protocol; exec.closed, which has no line otherwise, says that no output
+follows.
+",
+    codes: &[(3, "no such command"), NO_HOST],
+    examples: &["rexec events", "rexec events --ports web", "rexec events --json | jq -r .method"],
+    call: &Call::<EventsCall> {
+        options: &[
+            Opt::flag(
+                "--ports",
+                |q| q.tells_ports = true,
+                "also when a command listens on a port; the host has to look",
+            ),
+            json(|q| q.is_json = true),
+        ],
+        words: Words::runs("[N...]", Values::Runs, |q, w| q.runs.extend(chosen::given_number(w))),
+        run: follow,
+    },
+};
+
+#[derive(Default)]
+struct EventsCall {
+    runs: BTreeSet<u64>,
+    tells_ports: bool,
+    is_json: bool,
+}
+
+/// Columns of a command or a question. The rest is cut.
+const COLUMNS: usize = 200;
+
+fn follow(EventsCall { mut runs, tells_ports, is_json }: EventsCall) -> Result<u8, Notice> {
+    let mut calls = HostCalls::connect(&super::socket_path()?)?;
+    let mut events = vec![RunEvent::Start, RunEvent::Prompt, RunEvent::Exit];
+    events.extend(tells_ports.then_some(RunEvent::Port));
+    let wanted = Some(runs.iter().copied().collect()).filter(|_| !runs.is_empty());
+    let params = SubscribeParams { runs: wanted, events: Some(events), ..SubscribeParams::default() };
+    calls.call::<method::Subscribe>(&params)?;
+    let is_for_all = runs.is_empty();
+    let mut out = VerbOutput::standard();
+    while is_for_all || !runs.is_empty() {
+        let Some(line) = calls.next_event()? else { break };
+        let event = read_event(&line);
+        if let Some(Event::Closed(note)) = &event {
+            runs.remove(&note.run);
+        }
+        let text = if is_json { Some(shown_json(&line)) } else { event.as_ref().and_then(told) };
+        let Some(text) = text else { continue };
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+            written => written.map_err(|error| cannot_write(&error))?,
+        }
+    }
+    Ok(exit_code::SUCCESS)
+}
+
+/// An event for people; `None` for one that says nothing to them.
+fn told(event: &Event) -> Option<String> {
+    let shown = |text: &str| escape_line(text, COLUMNS);
+    Some(match event {
+        Event::Started(run) => {
+            let card = &run.facts.card;
+            format!("{} {} started: {}\n", service::title(run), shown(&card.agent_name()), shown(&card.command))
+        }
+        Event::Prompt(note) => format!("#{} asks: {}\n", note.run, shown(&note.line)),
+        Event::Port(note) => format!("#{} listens on port {}\n", note.run, note.port),
+        Event::Exited(note) => {
+            let end = &note.end;
+            let why = end.error.map(|error| format!(": {}", Failure::told(error, end.by)));
+            let ended = how_ended(end.exit, end.signal, end.duration_ms);
+            format!("#{} {ended}{}\n", note.run, why.unwrap_or_default())
+        }
+        Event::Output(_) | Event::Remark(_) | Event::Closed(_) => return None,
+    })
+}
