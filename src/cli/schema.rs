@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
-use super::verb::{Group, Values, Verb, one_word};
-use crate::front::rpc::openrpc;
+use super::verb::{Call, Group, Opt, Values, Verb, Words};
+use crate::front::rpc::{openrpc, typescript};
 
 pub(super) const VERB: Verb = Verb {
     term: "schema",
@@ -20,26 +20,42 @@ One JSON Schema in each line: for every record of the journal, as in record
 end, and for what verbs about the past print with --json, as in json log. FORM
 is the last word of a title. Fields may be added without a new version: skip
 those that you do not know. With rpc, the methods, answers and events of
-JSON-RPC (rexec help protocol) are printed as one OpenRPC document.
+JSON-RPC (rexec help protocol) are printed as one OpenRPC document, or as types
+of TypeScript.
 ",
     codes: &[(1, "there is no such form")],
-    examples: &["rexec schema end", "rexec schema | jq -r .title", "rexec schema rpc | jq -r '.methods[].name'"],
-    call: &one_word("[FORM]", Values::Nothing, |wanted| {
-        if wanted.as_deref() == Some("rpc") {
-            return super::say(&openrpc::document(forms().iter().map(|form| (form.title, form))));
-        }
-        let is_wanted =
-            |form: &Schema| wanted.as_ref().is_none_or(|name| form.title.split(' ').next_back() == Some(name));
-        let is_apart = |form: &Schema| !openrpc::has_form(form.title);
-        let forms: Vec<Schema> = forms().into_iter().filter(|form| is_wanted(form) && is_apart(form)).collect();
-        if forms.is_empty() {
-            let problem = format!("there is no form {}", super::quoted(wanted.unwrap_or_default()));
-            return Err(Notice::failed(problem, "rexec schema | jq -r .title shows all forms"));
-        }
-        let lines: String = forms.iter().map(super::bare_json_line).collect();
-        super::say(&lines)
-    }),
+    examples: &["rexec schema end", "rexec schema | jq -r .title", "rexec schema rpc --typescript >rexec.d.ts"],
+    call: &Call::<SchemaCall> {
+        options: &[Opt::flag("--typescript", |q| q.is_typescript = true, "with rpc: print types of TypeScript")],
+        words: Words::one("[FORM]", Values::Nothing, |q, w| q.wanted = Some(w.text())),
+        run: print,
+    },
 };
+
+#[derive(Default)]
+struct SchemaCall {
+    wanted: Option<String>,
+    is_typescript: bool,
+}
+
+fn print(SchemaCall { wanted, is_typescript }: SchemaCall) -> Result<u8, Notice> {
+    if wanted.as_deref() == Some("rpc") {
+        let document = openrpc::document(forms().iter().map(|form| (form.title, form)));
+        return super::say(&if is_typescript { typescript::types(&document) } else { format!("{document:#}\n") });
+    }
+    if is_typescript {
+        return Err(VERB.missing("rpc with --typescript"));
+    }
+    let is_wanted = |form: &Schema| wanted.as_ref().is_none_or(|name| form.title.split(' ').next_back() == Some(name));
+    let is_apart = |form: &Schema| !openrpc::has_form(form.title);
+    let forms: Vec<Schema> = forms().into_iter().filter(|form| is_wanted(form) && is_apart(form)).collect();
+    if forms.is_empty() {
+        let problem = format!("there is no form {}", super::quoted(wanted.unwrap_or_default()));
+        return Err(Notice::failed(problem, "rexec schema | jq -r .title shows all forms"));
+    }
+    let lines: String = forms.iter().map(super::bare_json_line).collect();
+    super::say(&lines)
+}
 
 const TABLE: &str = include_str!("help/schema.txt");
 

@@ -6,6 +6,7 @@
 //! | `rpc/methods.rs` | the table of methods |
 //! | `rpc/shape.rs` | the parameters that a method takes, read off their type |
 //! | `rpc/openrpc.rs` | the methods as an OpenRPC document |
+//! | `rpc/typescript.rs` | the same as types of TypeScript |
 //! | `rpc/call.rs` | a line becomes a call |
 //! | `rpc/params.rs`, `rpc/start.rs` | what the methods are given |
 //! | `rpc/projects.rs` | project sessions |
@@ -36,6 +37,7 @@ pub mod ring;
 pub mod search;
 pub mod shape;
 pub mod start;
+pub mod typescript;
 
 use std::collections::BTreeMap;
 

@@ -27,8 +27,8 @@ pub fn has_form(title: &str) -> bool {
     title.starts_with(ANSWER) || title.starts_with(EVENT)
 }
 
-/// The document as text. Each form comes with its title and as JSON Schema.
-pub fn document<F: Serialize>(forms: impl Iterator<Item = (&'static str, F)>) -> String {
+/// The document. Each form comes with its title and as JSON Schema.
+pub fn document<F: Serialize>(forms: impl Iterator<Item = (&'static str, F)>) -> Value {
     let (mut answers, mut notes) = (Map::new(), Map::new());
     for (title, form) in forms.filter(|(title, _)| has_form(title)) {
         let mut form = json!(form);
@@ -53,7 +53,7 @@ pub fn document<F: Serialize>(forms: impl Iterator<Item = (&'static str, F)>) ->
         Some(method(row, name, &format!("Another name of {of}.")))
     });
     let errors = ERRORS.iter().map(|(code, text)| (code.to_string(), json!({"code": code, "message": text})));
-    let document = json!({
+    json!({
         "openrpc": OPENRPC,
         "info": {
             "title": "rexec",
@@ -63,8 +63,7 @@ pub fn document<F: Serialize>(forms: impl Iterator<Item = (&'static str, F)>) ->
         "methods": own.chain(others).collect::<Vec<Value>>(),
         "components": {"schemas": answers, "errors": errors.collect::<Map<_, _>>()},
         "x-notifications": EVENT_ROWS.iter().map(event).collect::<Vec<Value>>(),
-    });
-    format!("{document:#}\n")
+    })
 }
 
 fn method(row: &MethodRow, name: &str, text: &str) -> Value {

@@ -10,10 +10,13 @@ use crate::support::programs;
 
 const BAD_PARAMS: i64 = -32_602;
 
+fn said(args: &[&str]) -> String {
+    let seen = programs::command(env!("CARGO_BIN_EXE_rexec")).args(args).output().expect("it runs");
+    String::from_utf8(seen.stdout).expect("text")
+}
+
 fn document() -> Value {
-    let mut command = programs::command(env!("CARGO_BIN_EXE_rexec"));
-    let seen = command.args(["schema", "rpc"]).output().expect("it runs");
-    serde_json::from_slice(&seen.stdout).expect("JSON")
+    serde_json::from_str(&said(&["schema", "rpc"])).expect("JSON")
 }
 
 /// Checks a value against a JSON Schema, with the words that the specification of OpenRPC and the document use. What
@@ -100,6 +103,34 @@ fn the_document_is_open_rpc_and_has_all_methods() {
     let listed: Value =
         document["methods"].as_array().expect("methods").iter().map(|one| one["name"].clone()).collect();
     assert_eq!(names(&listed), names(&greeting["methods"]));
+}
+
+/// Returns true if an interface declares this name.
+fn declared(types: &str, block: &str, name: &str) -> bool {
+    let lines = types.lines().skip_while(|line| *line != format!("export interface {block} {{"));
+    lines.take_while(|line| *line != "}").any(|line| line.trim_start().starts_with(&format!("{name}:")))
+}
+
+#[test]
+fn the_types_of_typescript_have_all_that_the_document_has() {
+    let (document, types) = (document(), said(&["schema", "rpc", "--typescript"]));
+    for method in document["methods"].as_array().expect("methods") {
+        assert!(declared(&types, "Methods", &method["name"].to_string()), "{}", method["name"]);
+    }
+    for event in document["x-notifications"].as_array().expect("events") {
+        assert!(declared(&types, "Events", &event["title"].to_string()), "{}", event["title"]);
+    }
+    for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
+        for (field, _) in schema["properties"].as_object().expect("fields") {
+            let is_required = schema["required"].as_array().is_some_and(|all| all.iter().any(|known| known == field));
+            let mark = if is_required { "" } else { "?" };
+            assert!(declared(&types, name, &format!("{field}{mark}")), "{name}.{field}");
+        }
+    }
+    for code in document["components"]["errors"].as_object().expect("errors").keys() {
+        assert!(types.contains(&format!("\n  | {code}")), "{code}");
+    }
+    assert_eq!(types.matches('{').count(), types.matches('}').count());
 }
 
 /// A client may be newer than the host, and may not be older than what that serves.
