@@ -22,6 +22,7 @@ pub mod profile;
 pub mod projects;
 pub mod protocol;
 pub mod rpc;
+pub mod run_state;
 pub mod sessions;
 pub mod shim;
 pub mod span;

@@ -48,6 +48,8 @@
 //! * **Prompts** (a command asks for terminal input). The header of [`crate::guard`] names every place that takes part.
 //! * **How facts enter the journal.** `host/submissions.rs` gives the journal the start record and a reader of the job's
 //!   log, from which it takes output and exit. `RecorderLink::note` adds the facts that no log has.
+//! * **Acting on a run for a person** (end, signal, pause, resume), wherever it runs: `Host::control`, in `host/keeper.rs`.
+//!   What lists and answers know of it: `Host::keeper`. The words for its state: `front/run_state.rs`.
 //! * **Signals.** For the host: `Host::visit_signals`. For a command: `Host::on_signal`, then `Job::signal`.
 //! * **What a caller is told when nothing can run.** `host/notices.rs` and `host/start_errors.rs`.
 //!
@@ -64,6 +66,7 @@ mod door;
 mod idle_end;
 mod input_pipe;
 mod json_command;
+mod keeper;
 mod notices;
 mod notifier;
 mod opening;

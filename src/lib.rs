@@ -114,6 +114,8 @@
 //!   an end.
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.
 //! * When a command is stopped, and how: `core/job/stopping.rs` decides, `guard/supervisor.rs` does it.
+//! * The state of a run, as lists and programs read it: `front/run_state.rs`. What is done to a run for a person, whether a
+//!   guard keeps it or a sandboxed shim: `host/keeper.rs`.
 //! * Prompts (a command reads the terminal): `core/job/prompts.rs` decides; [`guard`] names every place that takes part.
 //! * A record's or a `--json` form's field: `cli/help/schema.txt` lists it too, and a test compares.
 //! * On which ports a command listens, and which one holds a port that another wants: `host/runs/ports.rs`.

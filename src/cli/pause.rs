@@ -11,7 +11,8 @@ use super::acted::Acted;
 use super::ask;
 use super::chosen::{self, Chosen};
 use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words, json};
-use crate::front::answer::{Answer, RunState};
+use crate::front::answer::Answer;
+use crate::front::run_state::RunState;
 use crate::sys::tree::{self, Process};
 
 pub(super) const PAUSE: Verb = Verb {

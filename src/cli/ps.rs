@@ -7,7 +7,8 @@ use std::io::Write;
 
 use super::verb::{Call, Group, NO_HOST, Opt, Verb, Words, json};
 use super::{chosen, look, status};
-use crate::front::answer::{HostStatus, Listed, RunState};
+use crate::front::answer::{HostStatus, Listed};
+use crate::front::run_state::RunState;
 use crate::text::agent_name::{agent_name, count_agents};
 use crate::text::banner::duration;
 use crate::text::count::counted;

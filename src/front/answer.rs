@@ -14,6 +14,7 @@ use rexec_sh::protocol::notice::{self, Notice};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::run_state::RunState;
 use crate::journal::record::{PublishedCard, RecordFields};
 
 /// An answer to an action.
@@ -209,42 +210,6 @@ impl Serialize for Listed {
         let without = ["time", "why", "name", "shell", "agent_version", "unwrapped", "probe"];
         card.put_rest(&without, &mut fields)?;
         fields.0.end()
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    Queued,
-    /// Its shell runs.
-    Running,
-    /// A program of it waits for a person's answer.
-    Waiting,
-    /// Its processes are stopped until a person resumes them.
-    Paused,
-    /// It was told to end.
-    Stopping,
-    /// Its shell has ended; processes that it started go on.
-    Left,
-    /// A state that only a newer host knows.
-    #[default]
-    #[serde(other)]
-    Unknown,
-}
-
-impl RunState {
-    /// The word for the state in `rexec ps`.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Paused => "paused",
-            Self::Stopping => "stopping",
-            Self::Left => "left",
-            Self::Unknown => "?",
-        }
     }
 }
 

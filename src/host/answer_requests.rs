@@ -3,10 +3,12 @@
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::Signal;
 
+use super::Host;
 use super::answering::Answerer;
+use super::keeper::Keeper;
+use super::notices::not_there;
 use super::runs::{AnswerOver, InputState, NoAnswer};
 use super::turn::PeerId;
-use super::{Host, supervision};
 use crate::core::engine::JobId;
 use crate::core::entry::AnswerPlace;
 use crate::core::job::Job;
@@ -42,10 +44,12 @@ impl Host {
     /// Sends a signal in the place of the key that it stands for.
     fn signal_instead(&mut self, id: PeerId, job: JobId, signal: u8) {
         if !self.engine.job(job).is_some_and(Job::is_running) {
-            return self.fail(id, &supervision::not_there(job));
+            return self.fail(id, &not_there(job));
         }
-        self.runs.signal(job, Signal::new(signal), &mut self.engine, self.turn.now);
-        self.peers.answer(id, &Answer::Send { seq: job.0, bytes: 0 }, &mut self.turn, &mut self.engine);
+        match self.control(job).and_then(|run| run.signal(Signal::new(signal))) {
+            Ok(()) => self.peers.answer(id, &Answer::Send { seq: job.0, bytes: 0 }, &mut self.turn, &mut self.engine),
+            Err(notice) => self.fail(id, &notice),
+        }
     }
 
     /// Writes a text to a run's standard input, which is a pipe.
@@ -85,7 +89,7 @@ impl Host {
         if !request.watch {
             self.runs.size_answer(job, pty::Size { rows: request.rows, cols: request.cols });
         }
-        let described = self.runs.get(job).map(|run| &run.description).or_else(|| self.reports.description(job));
+        let described = self.keeper(job).map(Keeper::description);
         let command = described.map(|description| description.card.command.clone()).unwrap_or_default();
         self.peers.attach(id, job, &Answer::Attach { seq: job.0, command }, &mut self.engine);
     }
@@ -112,7 +116,7 @@ impl Host {
         let job = JobId(seq);
         let (problem, hint) = match why {
             NoAnswer::NotRunning => {
-                return self.reports.no_terminal(job).unwrap_or_else(|| supervision::not_there(job));
+                return self.reports.no_terminal(job).unwrap_or_else(|| not_there(job));
             }
             NoAnswer::NoTerminal => (
                 format!("#{seq} has no terminal that anybody could type at"),

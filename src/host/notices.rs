@@ -1,7 +1,9 @@
-//! The fixed notices for callers that the host cannot serve.
+//! The notices for callers that the host cannot serve.
 
-use rexec_sh::protocol::exit_code::OWN_FAILURE;
+use rexec_sh::protocol::exit_code::{NO_SUCH_RUN, OWN_FAILURE};
 use rexec_sh::protocol::notice::Notice;
+
+use crate::core::engine::JobId;
 
 /// There are too many commands, or too few descriptors or bytes for another one.
 pub(super) const BUSY: Notice = Notice::fixed(
@@ -51,3 +53,8 @@ pub(super) const TOO_MANY_KEYS: Notice = Notice::fixed(
 
 /// A peer's hello or request did not come in time.
 pub(super) const TOO_SLOW: Notice = Notice::fixed(OWN_FAILURE, "the request took too long", "run the command again");
+
+/// The notice for a number that no command has.
+pub(super) fn not_there(job: JobId) -> Notice {
+    Notice::new(NO_SUCH_RUN, format_args!("no command #{} runs", job.0), "rexec ps shows what runs")
+}

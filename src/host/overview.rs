@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Host;
+use super::keeper::Keeper;
 use super::notifier::Call;
 use crate::core::engine::JobId;
 use crate::core::job::Job;
@@ -61,12 +62,12 @@ impl Host {
             ..StatusFacts::default()
         };
         let floods = self.screen.floods();
-        for (job, run) in self.runs.iter() {
+        for (job, keeper) in Keeper::all(&self.runs, &self.reports) {
             match self.engine.job(job).filter(|known| !known.has_ended()) {
                 Some(known) => facts.runs.push(StatusRun {
                     number: job.0,
-                    command: run.description.card.command.lines().next().unwrap_or_default().to_owned(),
-                    since: run.accepted,
+                    command: keeper.description().card.command.lines().next().unwrap_or_default().to_owned(),
+                    since: keeper.since(),
                     waits: match Job::waiting(known) {
                         None => Waits::No,
                         Some(_) if self.may_be_answered(job, self.turn.now) => {
@@ -76,11 +77,10 @@ impl Host {
                     },
                     unshown: None,
                 }),
-                None if !run.left.is_empty() => facts.left.push(job.0),
+                None if keeper.is_known_to_have_left() => facts.left.push(job.0),
                 None => {}
             }
         }
-        facts.runs.extend(self.reported_status());
         facts.runs.sort_by_key(|run| run.number);
         for run in &mut facts.runs {
             run.unshown = floods.iter().find(|flood| flood.job.0 == run.number).map(|flood| flood.unshown.lines);

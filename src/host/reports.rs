@@ -4,8 +4,7 @@
 //! |---|---|
 //! | `reports/fifo.rs` | keeps the FIFO beside the socket, and reads it within a bound per second |
 //! | `reports/run.rs` | one reported run: its records in order, and its process as seen from here |
-//! | `reports/kills.rs` | ends reported runs for people |
-//! | `reports/signals.rs` | signals, pauses and resumes them |
+//! | `reports/control.rs` | ends, signals, pauses and resumes reported runs for people |
 //! | `reports/search.rs` | finds the shim of a report that has begun |
 //! | `reports/shim_identity.rs` | which process may be the shim of a run |
 //! | `reports/dropped.rs` | whose reports found no room |
@@ -22,14 +21,13 @@
 //! the shim is gone too, as lost. Records that are missing, doubled or behind the end make a report doubtful, and then its
 //! end is lost, too.
 
+mod control;
 mod dropped;
 mod fifo;
 mod intake;
-mod kills;
 mod run;
 mod search;
 mod shim_identity;
-mod signals;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -52,7 +50,7 @@ use crate::sys::tree::Process;
 use crate::text::reason::reason;
 use dropped::DroppedShims;
 use fifo::ReportFifo;
-use run::ReportedRun;
+pub(super) use run::ReportedRun;
 use search::ShimSearch;
 
 /// The faults of reports that the console has named, each once.
@@ -205,9 +203,17 @@ impl Reports {
 
     /// Returns true if a process is below the shim of a reported run, so that the command is seen already.
     pub(super) fn is_below_shim(&self, pid: Pid) -> bool {
-        let begun = self.runs.values().filter(|run| run.job.is_some());
-        let shims: Vec<InnerProcess> = begun.map(ReportedRun::named).collect();
+        let shims: Vec<InnerProcess> = self.begun().map(|(_, run)| run.named()).collect();
         !shims.is_empty() && self.fifo_identity.is_some_and(|open| namespace::is_one_above(pid, &shims, open))
+    }
+
+    /// The reported runs that have begun, in no order.
+    pub(super) fn begun(&self) -> impl Iterator<Item = (JobId, &ReportedRun)> {
+        self.runs.values().filter_map(|run| Some((run.job?, run)))
+    }
+
+    pub(super) fn get(&self, job: JobId) -> Option<&ReportedRun> {
+        self.begun().find(|&(other, _)| other == job).map(|(_, run)| run)
     }
 
     fn of_job(&mut self, job: JobId) -> Option<&mut ReportedRun> {

@@ -114,7 +114,7 @@ pub(super) struct GuardLink {
 
 /// The description of a command in lists of runs and in messages. It lives as long as the run, also while only processes
 /// are left of it, so no text in it is long.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Description {
     /// Its texts are cut to `ROSTER_TEXT_BYTES`, and without its secrets if the host masks them for agents.
     pub(super) card: PublishedCard,

@@ -14,7 +14,6 @@
 //! | `runs/input.rs` | passes on what programs write to the inputs of their commands |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
 //! | `runs/stops.rs` | stops and continues shims with their commands |
-//! | `runs/listing.rs` | lists what runs |
 //!
 //! Processes that an ended command left behind may go on writing. The host reads that and drops it, so that they
 //! neither block nor die of it.
@@ -25,7 +24,6 @@ mod echoes;
 mod input;
 mod keys;
 mod kills;
-mod listing;
 mod orphans;
 mod pauses;
 mod ports;
@@ -59,7 +57,6 @@ use crate::guard::spawn;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{pty, socket};
-use crate::text::redact::Redactor;
 use rexec_sh::protocol::process::{Pid, Signal};
 
 #[derive(Debug)]
@@ -118,11 +115,6 @@ impl Runs {
             echoes: VecDeque::new(),
             kin: Kin::now(),
         }
-    }
-
-    /// Masks a run's secrets for agents. `None` if the host does not do that.
-    pub(super) fn secrets(&self, job: JobId) -> Option<&Redactor> {
-        self.get(job)?.description.secrets.as_ref()
     }
 
     pub(super) fn insert(&mut self, job: JobId, run: ActiveRun) {

@@ -2,17 +2,19 @@
 //!
 //! Invariant: a caller in a sandbox sees and touches nothing outside of it, and no request waits here but for an end.
 
-use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::process::{Pid, Signal};
+use rexec_sh::protocol::process::Pid;
 
 use super::Host;
+use super::keeper::{Keeper, Owner, RunControl};
+use super::notices::not_there;
 use super::runs::KillRequest;
 use super::turn::PeerId;
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
-use crate::front::answer::{Answer, HostStatus, Listed, RunState};
+use crate::front::answer::{Answer, HostStatus, Listed};
 use crate::front::jsonl::transcript::Transcript;
+use crate::front::run_state::RunState;
 use crate::front::{Supervision, WatchRequest};
 use crate::limits;
 use crate::sys::{closer, looker};
@@ -25,14 +27,16 @@ impl Host {
             return;
         }
         let answer = match asked {
-            Supervision::List => Ok(self.list()),
+            Supervision::List => Ok(Answer::List { runs: self.all_running() }),
             Supervision::Status => Ok(Answer::Status(Box::new(self.status()))),
             Supervision::Agent { name } => {
                 let Some(agent) = self.peers.get(id).map(|peer| peer.pid) else { return };
                 Ok(self.expect_agent(agent, &name))
             }
             Supervision::Stop { force } => return self.stop(id, force),
-            Supervision::Signal(seq, signal) => self.signal_run(JobId(seq), signal),
+            Supervision::Signal(seq, signal) => {
+                self.control(JobId(seq)).and_then(|run| run.signal(signal)).map(|()| Answer::Signal { seq })
+            }
             Supervision::Pause(seq) => self.pause(JobId(seq)),
             Supervision::Resume(seq) => self.resume(JobId(seq)),
             Supervision::Watch(request) => return self.watch(id, request),
@@ -67,15 +71,13 @@ impl Host {
         self.ask_to_end();
     }
 
-    fn list(&mut self) -> Answer {
-        Answer::List { runs: self.all_running() }
-    }
-
     /// Everything that runs, oldest first.
     pub(super) fn all_running(&mut self) -> Vec<Listed> {
         let helpers = self.helper_pids();
-        let mut runs = self.runs.list(&helpers, &mut self.turn, &mut self.engine);
-        runs.append(&mut self.list_reported());
+        self.runs.take_stock(&helpers, &mut self.turn, &mut self.engine);
+        let all = Keeper::all(&self.runs, &self.reports).map(|(job, keeper)| (self.engine.job(job), keeper));
+        let listed = all.filter(|&(job, keeper)| keeper.is_listed(job));
+        let mut runs: Vec<Listed> = listed.map(|(job, keeper)| keeper.listed(job, self.turn.now)).collect();
         runs.sort_by_key(|run| run.card.seq);
         runs
     }
@@ -121,10 +123,21 @@ impl Host {
     /// Ends a command wherever it runs, or what it left running.
     pub(super) fn end_run(&mut self, request: KillRequest) -> Result<(), Notice> {
         let helpers = self.helper_pids();
-        if self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
-            return Ok(());
-        }
-        self.kill_reported(request)
+        self.control(request.job)?.kill(request, &helpers)
+    }
+
+    /// What keeps a run. `None` once nothing of it lives.
+    pub(super) fn keeper(&self, job: JobId) -> Option<Keeper<'_>> {
+        Keeper::of(job, &self.runs, &self.reports)
+    }
+
+    /// What acts on a run for a person.
+    ///
+    /// # Errors
+    /// Nothing of it lives.
+    pub(super) fn control(&mut self, job: JobId) -> Result<RunControl<'_>, Notice> {
+        let Self { turn, engine, peers, screen, runs, reports, .. } = self;
+        Ok(RunControl { job, owner: Owner::of(job, runs, reports)?, turn, engine, peers, screen })
     }
 
     /// Ends what a person wants ended, and looks at guards that owe something or died.
@@ -173,7 +186,7 @@ impl Host {
             self.peers.end_greeting(id);
             let transcript = Transcript::new(ansi, self.peers.outputs());
             let Self { runs, reports, .. } = self;
-            let secrets = |job| runs.secrets(job).or_else(|| reports.secrets(job));
+            let secrets = |job| Keeper::of(job, runs, reports).and_then(Keeper::secrets);
             self.screen.tell_transcript(id, transcript, secrets, &mut self.engine);
         }
     }
@@ -195,45 +208,17 @@ impl Host {
         self.screen.watch(id, request, &mut self.engine, self.turn.now);
     }
 
-    /// Sends a signal to a command wherever it runs, or to what it left running.
-    pub(super) fn signal_run(&mut self, job: JobId, signal: Signal) -> Result<Answer, Notice> {
-        if !self.runs.signal(job, signal, &mut self.engine, self.turn.now) {
-            self.signal_reported(job, signal)?;
-        }
-        Ok(Answer::Signal { seq: job.0 })
-    }
-
     fn pause(&mut self, job: JobId) -> Result<Answer, Notice> {
-        // Its guard may have reported since the last turn that it has begun.
-        self.runs.visit_control(job, &mut self.turn, &mut self.engine, &mut self.peers);
-        let guard = match self.runs.pause(job, &self.engine, self.turn.now) {
-            Some(guard) => guard,
-            None if self.runs.get(job).is_some() => return Err(not_begun(job)),
-            None => self.pause_reported(job)?,
-        };
+        let below = self.control(job)?.pause()?;
         self.screen.say(format_args!("… #{} is paused: you asked", job.0));
-        Ok(Answer::Pause { seq: job.0, guard: guard.number() })
+        Ok(Answer::Pause { seq: job.0, guard: below.number() })
     }
 
     fn resume(&mut self, job: JobId) -> Result<Answer, Notice> {
-        if !self.runs.resume(job, self.turn.now) && !self.resume_reported(job) {
-            if self.runs.get(job).is_none() && self.reports.description(job).is_none() {
-                return Err(not_there(job));
-            }
+        if !self.control(job)?.resume() {
             return Err(Notice::failed(format_args!("#{} is not paused", job.0), "rexec ps shows what is paused"));
         }
         self.screen.say(format_args!("… #{} is resumed", job.0));
         Ok(Answer::Resume { seq: job.0 })
     }
-}
-
-/// Why a command with a guard cannot be paused.
-fn not_begun(job: JobId) -> Notice {
-    let problem = format_args!("#{} cannot be paused: it has not begun, or is about to end", job.0);
-    Notice::failed(problem, "rexec ps shows what runs")
-}
-
-/// The notice for a number that no command has.
-pub(super) fn not_there(job: JobId) -> Notice {
-    Notice::new(exit_code::NO_SUCH_RUN, format_args!("no command #{} runs", job.0), "rexec ps shows what runs")
 }

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use crate::cli::ps::table::clock;
 use crate::cli::{chosen, print, socket_path};
-use crate::front::answer::{Listed, RunState};
+use crate::front::answer::Listed;
+use crate::front::run_state::RunState;
 use crate::history::{FoundRun, OutputPiece};
 use crate::journal::record::StartRecord;
 use crate::text::count;

@@ -6,6 +6,7 @@ use rexec_sh::protocol::wire::{Decoded, FromShim};
 use super::run::{ReportedFact, ReportedRun, Sight};
 use crate::core::engine::JobId;
 use crate::core::job::Job;
+use crate::front::answer::Answer;
 use crate::front::command::Command;
 use crate::host::Host;
 use crate::host::run::Description;
@@ -186,11 +187,13 @@ impl Host {
         self.reports.over.truncate(limits::REPORTED_MAX - 1);
         self.reports.over.push_front(key);
         run.unpause();
-        if let (Some(job), Some(known)) = (run.job, &run.description) {
-            self.tally.count(job, &self.engine, known, self.turn.now);
+        let Some(job) = run.job else { return };
+        self.tally.count(job, &self.engine, &run.description, self.turn.now);
+        self.engine.on_gone(job);
+        let answer = Answer::Kill { seq: job.0, unkillable: Vec::new(), grace_left_ms: None };
+        for peer in run.waiting {
+            self.peers.answer(peer, &answer, &mut self.turn, &mut self.engine);
         }
-        run.job.into_iter().for_each(|job| self.engine.on_gone(job));
-        self.answer_reported(run.job, run.waiting);
     }
 
     /// Forgets a run that has not begun. Its shim may be honest, so nobody else may report it later.
@@ -223,7 +226,7 @@ impl Host {
         if self.reports.runs.get(&key).is_some_and(|run| !run.has_end()) {
             self.reports.look_below(key, false);
         }
-        self.pursue_reported(key);
+        self.reports.pursue(key, &mut self.turn, &mut self.engine, &mut self.peers);
         self.tell_rested(key);
         let is_drained = self.reports.fifo.as_ref().is_none_or(super::ReportFifo::is_drained);
         let Some(run) = self.reports.runs.get_mut(&key) else { return };

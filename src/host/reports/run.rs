@@ -12,15 +12,16 @@ use crate::guard::paused_tree::PausedTree;
 use crate::host::run::Description;
 use crate::host::turn::PeerId;
 use crate::limits;
-use crate::sys::namespace::InnerProcess;
+use crate::sys::namespace::{self, InnerProcess};
 use crate::sys::tree::{self, Process};
 
 #[derive(Debug)]
-pub(super) struct ReportedRun {
+pub(in crate::host) struct ReportedRun {
     /// `None` until its beginning is whole.
     pub(super) job: Option<JobId>,
-    pub(super) description: Option<Description>,
-    pub(super) since: Instant,
+    /// Empty until then.
+    pub(in crate::host) description: Description,
+    pub(in crate::host) since: Instant,
     /// The part of its beginning that has come.
     pub(super) beginning: Vec<u8>,
     /// When the search for its shim began: its beginning is whole.
@@ -91,7 +92,7 @@ impl ReportedRun {
     pub(super) fn new(key: RunKey, now: Instant) -> Self {
         Self {
             job: None,
-            description: None,
+            description: Description::default(),
             since: now,
             beginning: Vec::new(),
             sought_since: None,
@@ -132,7 +133,7 @@ impl ReportedRun {
 
     /// The host has understood its beginning and found its shim.
     pub(super) fn begin(&mut self, job: JobId, shim: Process, description: Description, now: Instant) {
-        (self.job, self.shim, self.description) = (Some(job), Some(shim), Some(description));
+        (self.job, self.shim, self.description) = (Some(job), Some(shim), description);
         self.beginning = Vec::new();
         // It may have reported its end meanwhile.
         self.look_at = if self.end.is_some() { now } else { self.since + self.pause };
@@ -141,7 +142,7 @@ impl ReportedRun {
 
     /// The sandbox that its shim runs it in, in words.
     pub(super) fn sandbox(&self) -> &str {
-        self.description.as_ref().and_then(|known| known.card.sandbox.as_deref()).unwrap_or_default()
+        self.description.card.sandbox.as_deref().unwrap_or_default()
     }
 
     pub(super) fn has_begun(&self) -> bool {
@@ -320,10 +321,22 @@ impl ReportedRun {
         self.known.iter().copied().filter(is_alive)
     }
 
+    /// Everything of its command that lives now.
+    pub(in crate::host) fn processes(&self) -> Vec<Process> {
+        match self.living_shim() {
+            Some(shim) => namespace::below(&shim, usize::MAX),
+            None => self.survivors().collect(),
+        }
+    }
+
     /// Returns true if it goes on. If the host believes its end, what it has left is no part of it. Otherwise its
     /// command may have killed the shim to be forgotten.
     fn is_there(&self) -> bool {
         self.living_shim().is_some() || (self.reported_end().is_none() && self.survivors().next().is_some())
+    }
+
+    pub(in crate::host) fn is_paused(&self) -> bool {
+        self.paused.is_some()
     }
 
     pub(super) fn unpause(&mut self) -> bool {

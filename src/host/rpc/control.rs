@@ -6,7 +6,6 @@ use super::Requester;
 use super::kept_run::PendingInput;
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
-use crate::core::job::Job;
 use crate::front::TerminalEvent;
 use crate::front::rpc::answers::{Cancelled, Done};
 use crate::front::rpc::error::{BAD_PARAMS, RpcError};
@@ -78,7 +77,7 @@ impl Serve<method::Signal, Requester> for Host {
         };
         let job = JobId(params.run);
         self.running(job)?;
-        self.signal_run(job, signal).map_err(|notice| RpcError::from(&notice))?;
+        self.control(job).and_then(|run| run.signal(signal)).map_err(|notice| RpcError::from(&notice))?;
         Ok(Some(Done {}))
     }
 }
@@ -91,9 +90,8 @@ impl Serve<method::Cancel, Requester> for Host {
             // An ended command does not run, although some of its output is unread.
             let running = known.is_queued() || known.is_running();
             let is_its_own = self.rpc.meet(to.peer).foreground.contains(&job);
-            let is_reported = self.engine.job(job).is_some_and(Job::is_reported);
             let by = if is_its_own { Stopper::Caller } else { Stopper::Client };
-            if is_its_own && !is_reported {
+            if is_its_own {
                 self.engine.stop(job, by, grace, self.turn.now);
                 return Ok(Some(Cancelled { running }));
             }
@@ -101,7 +99,7 @@ impl Serve<method::Cancel, Requester> for Host {
             return ended.map(|()| Some(Cancelled { running })).map_err(|notice| RpcError::from(&notice));
         }
         self.kept(job)?;
-        if self.runs.get(job).is_some() {
+        if self.keeper(job).is_some() {
             // Processes that it left running end, too.
             let _ = self.end_run(KillRequest { peer: None, job, by: Stopper::Client, grace });
         }

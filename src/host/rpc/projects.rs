@@ -10,6 +10,7 @@ use crate::front::rpc::params::NoParams;
 use crate::front::rpc::projects::{EndedSession, ListedSession, SessionList, SessionParams, SessionVariables};
 use crate::front::rpc::start::StartParams;
 use crate::host::Host;
+use crate::host::keeper::RunControl;
 use crate::host::project_sessions::{commands, is_in_use, now};
 use crate::host::runs::KillRequest;
 
@@ -61,7 +62,7 @@ impl Serve<method::DestroySession, Requester> for Host {
         let (running, left) = commands(id, &self.runs, &self.engine);
         for &job in &running {
             // A paused command gets its signals when it goes on.
-            self.runs.resume(job, self.turn.now);
+            let _ = self.control(job).map(RunControl::resume);
             self.engine.stop(job, Stopper::Project, self.options.grace, self.turn.now);
         }
         for &job in &left {
@@ -94,10 +95,10 @@ impl Host {
         let name = self.projects.known.get(id).map(|known| known.name.clone()).unwrap_or_default();
         for job in running.into_iter().chain(left) {
             if is_suspended {
-                self.runs.visit_control(job, &mut self.turn, &mut self.engine, &mut self.peers);
-                self.runs.pause(job, &self.engine, self.turn.now);
+                // One that is about to end stays as it is.
+                let _ = self.control(job).and_then(RunControl::pause);
             } else {
-                self.runs.resume(job, self.turn.now);
+                let _ = self.control(job).map(RunControl::resume);
             }
             self.turn.touch(job);
         }

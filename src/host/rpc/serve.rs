@@ -21,7 +21,6 @@ use crate::front::rpc::params::{
 };
 use crate::front::rpc::reply::put_error;
 use crate::front::rpc::{PROTOCOL, PROTOCOL_MIN};
-use crate::host::run::ActiveRun;
 use crate::host::runs::InUse;
 use crate::host::turn::PeerId;
 use crate::host::{Host, unseen};
@@ -140,16 +139,8 @@ impl Host {
     }
 
     fn state_of(&self, job: JobId) -> &'static str {
-        let is_paused = self.runs.get(job).is_some_and(ActiveRun::is_paused);
-        match self.engine.job(job) {
-            None => "closed",
-            Some(known) if known.has_ended() => "closed",
-            Some(known) if known.is_queued() => "queued",
-            Some(_) if is_paused => "paused",
-            Some(known) if known.waiting().is_some() => "asks",
-            Some(known) if known.is_running() => "running",
-            Some(_) => "exited",
-        }
+        let known = self.engine.job(job);
+        self.keeper(job).map_or("closed", |keeper| keeper.standing(known).word_for_programs())
     }
 }
 

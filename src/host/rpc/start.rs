@@ -20,6 +20,7 @@ use crate::front::rpc::params::{Encoding, RunEvent};
 use crate::front::rpc::start::{Cleaning, StartParams};
 use crate::host::Host;
 use crate::host::input_pipe::InputPipe;
+use crate::host::keeper::Keeper;
 use crate::host::turn::Source;
 use crate::io::port::Port;
 use crate::journal::record::PublishedCard;
@@ -209,11 +210,10 @@ impl Host {
     }
 
     pub(super) fn facts_of(&self, job: JobId) -> RunFacts {
-        let Some(run) = self.runs.get(job) else {
+        let Some(known) = self.keeper(job).map(Keeper::description) else {
             let card = PublishedCard { seq: job.0, ..PublishedCard::default() };
             return RunFacts { card, ..RunFacts::default() };
         };
-        let known = &run.description;
         let session = known.project.map(ProjectId::name);
         RunFacts { card: known.card.clone(), session, ..RunFacts::default() }
     }
@@ -230,18 +230,19 @@ impl Host {
             None if params.is_pty() => collapse,
             None => Mode::Tidy,
         };
-        OutputFilter::new(mode, self.runs.secrets(job).map(Redactor::fresh))
+        OutputFilter::new(mode, self.keeper(job).and_then(Keeper::secrets).map(Redactor::fresh))
     }
 
     /// Keeps a run from now on that a client wants to watch, although this door has not started it.
     pub(super) fn keep_other(&mut self, job: JobId, has_terminal: bool) {
         let mode =
             if has_terminal { Mode::Collapse { rows: limits::PTY_ROWS, cols: limits::PTY_COLS } } else { Mode::Tidy };
-        let filter = || OutputFilter::new(mode, self.runs.secrets(job).map(Redactor::fresh));
+        let secrets = self.keeper(job).and_then(Keeper::secrets);
+        let filter = || OutputFilter::new(mode, secrets.map(Redactor::fresh));
         let filters = [filter(), filter()];
         let output = KeptOutput::new(filters, has_terminal, true, Gathering::Nothing);
         let Some(cursor) = self.engine.attach(job, Lag::Skip) else { return };
-        let accepted = self.runs.get(job).map_or(self.turn.now, |run| run.accepted);
+        let accepted = self.keeper(job).map_or(self.turn.now, Keeper::since);
         let facts = self.facts_of(job);
         self.rpc.keep(job, KeptRun::new(facts, output, Some(cursor), accepted), &mut self.turn);
     }

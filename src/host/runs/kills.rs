@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use super::Runs;
 use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
-use crate::core::job::Order;
+use crate::core::job::{Job, Order};
 use crate::front::answer::Answer;
 use crate::host::peers::Peers;
 use crate::host::run::LeftOver;
-use crate::host::screen::Screen;
 use crate::host::turn::{PeerId, Turn};
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
@@ -28,15 +27,14 @@ pub(in crate::host) struct KillRequest {
 }
 
 impl Runs {
-    /// Ends a command or what it left running; asked twice, at once. The answer comes when it is over. Returns `false`
-    /// when there is no such run.
+    /// Ends a command or what it left running; asked twice, at once. The answer comes when it is over. Returns true if
+    /// that begins to end what was left.
     pub(in crate::host) fn kill(
         &mut self,
         request: KillRequest,
         helpers: &[Pid],
         turn: &mut Turn,
         engine: &mut Engine,
-        screen: &mut Screen,
     ) -> bool {
         let KillRequest { peer, job, by, grace } = request;
         let Some(run) = self.get_mut(job) else { return false };
@@ -46,17 +44,17 @@ impl Runs {
         if peer.is_some() {
             self.answers.insert((turn.now + limits::KILL_ANSWER, job));
         }
-        if engine.job(job).is_some_and(|known| !known.has_ended()) {
+        let is_left = engine.job(job).is_none_or(Job::has_ended);
+        if !is_left {
             engine.stop(job, by, grace, turn.now);
         } else if is_first {
-            screen.say(format_args!("… stopping what #{} left running: you asked", job.0));
             self.pursue(job, LeftOver::Terminated, helpers, turn, engine);
             self.endings.insert((turn.now + grace, job));
         } else {
             self.pursue(job, LeftOver::Killed, helpers, turn, engine);
         }
         turn.touch(job);
-        true
+        is_left && is_first
     }
 
     fn pursue(&mut self, job: JobId, stage: LeftOver, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) {

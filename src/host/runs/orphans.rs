@@ -133,6 +133,17 @@ impl Runs {
         }
     }
 
+    /// Looks at processes that live on without their guard, and continues the guards of ended commands. A stopped guard
+    /// does not notice the end of what it watches, and no order comes to wake it.
+    pub(in crate::host) fn take_stock(&mut self, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) {
+        for job in self.owing.clone() {
+            self.look_for_orphans(job, helpers, turn, engine);
+        }
+        for link in self.all.values().filter_map(|run| run.guard.as_ref()).filter(|link| link.shell_is_over) {
+            spawn::wake(link.pid, link.control.fd());
+        }
+    }
+
     /// Kills the orphans in the shell's process group, as their guard would have.
     pub(super) fn kill_orphaned_group(&mut self, job: JobId, group: ProcessGroup) {
         let Some(hunt) = self.get(job).and_then(|run| run.hunt.as_ref()) else { return };

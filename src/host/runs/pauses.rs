@@ -7,18 +7,25 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::job::{Job, Order};
 use crate::host::orphan_hunt::OrphanHunt;
 use crate::host::run::Pause;
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::{Pid, Signal};
 
 impl Runs {
-    /// Stops every process of a command that has a guard and does not end. A command that has not begun is stopped as
-    /// soon as it has. Returns its guard.
-    pub(in crate::host) fn pause(&mut self, job: JobId, engine: &Engine, now: Instant) -> Option<Pid> {
+    /// Stops every process of a command. One that has a guard and has not begun is stopped as soon as it has. Returns its
+    /// guard.
+    ///
+    /// # Errors
+    /// It has no guard, or is about to end.
+    pub(in crate::host) fn pause(&mut self, job: JobId, engine: &Engine, now: Instant) -> Result<Pid, Notice> {
         let is_stopping = engine.job(job).is_some_and(Job::is_stopping);
-        let run = self.get_mut(job).filter(|run| !is_stopping && !run.ending.is_pursued())?;
-        let guard = run.guard_pid()?;
+        let run = self.get_mut(job).filter(|run| !is_stopping && !run.ending.is_pursued());
+        let Some((run, guard)) = run.and_then(|run| run.guard_pid().map(|guard| (run, guard))) else {
+            let problem = format_args!("#{} cannot be paused: it has not begun, or is about to end", job.0);
+            return Err(Notice::failed(problem, "rexec ps shows what runs"));
+        };
         run.pause = Pause::Paused;
         self.pause_begun(job, now);
-        Some(guard)
+        Ok(guard)
     }
 
     /// Orders the guard of a paused command to stop it, if it has begun. Another guard may get one that has not.
@@ -52,17 +59,13 @@ impl Runs {
         self.all.values_mut().filter_map(|run| run.hunt.as_mut()).for_each(OrphanHunt::resume);
     }
 
-    /// Delivers a signal to a command, or to what it left running. Returns `false` when there is no such command.
-    pub(in crate::host) fn signal(&mut self, job: JobId, signal: Signal, engine: &mut Engine, now: Instant) -> bool {
-        if self.get(job).is_none() {
-            return false;
-        }
+    /// Delivers a signal to a command, or to what it left running.
+    pub(in crate::host) fn signal(&mut self, job: JobId, signal: Signal, engine: &mut Engine, now: Instant) {
         if engine.job(job).is_some_and(|known| !known.has_ended()) {
             let at_start = self.at_start(job, signal);
             engine.signal(job, signal, at_start == rexec_sh::protocol::wire::AtStart::Ends);
         } else {
             self.order(job, Order::SignalLeft(signal), now);
         }
-        true
     }
 }

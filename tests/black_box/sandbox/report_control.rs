@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 use super::reports::{begin, caged, can_run, ended, plain, rexec};
+use crate::rpc::client::Client;
 use crate::support::call::{Calling, Target};
-use crate::support::host::{Host, MIRROR};
+use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::procs::{self, Process};
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
@@ -112,6 +114,45 @@ fn nobody_types_for_a_sandboxed_command_and_a_person_is_told_why() {
     }
     std::fs::write(host.home.join("done"), "").expect("the directory is ours");
     assert_eq!(calling.finish(PATIENCE).expect("it ends").out(), "ready\n");
+}
+
+#[test]
+fn a_key_that_is_a_signal_reaches_a_sandboxed_command() {
+    if !can_run() {
+        return;
+    }
+    let host = Host::with(MIRROR);
+    let (mut calling, seq) = begin(&host, "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep .02; done");
+    assert!(has_written(&calling, "ready"));
+    let said = rexec(&host, &["send", &seq.to_string(), "--key", "ctrl-c"]);
+    let seen = calling.finish(PATIENCE).unwrap_or_else(|| panic!("it goes on: {said}"));
+    assert_eq!((seen.out().as_str(), seen.code()), ("ready\ncaught\n", 7));
+}
+
+#[test]
+fn programs_see_a_sandboxed_command_as_people_do_and_none_of_its_secrets() {
+    if !can_run() {
+        return;
+    }
+    let host = Host::with(Setup { flags: &["--redact-agents"], ..MIRROR });
+    let script = "until test -e go; do sleep .01; done; DB_PASS=hunter22x true; echo is-hunter${NO}22x; \
+                  until test -e done; do sleep .01; done";
+    let mut calling = caged(&host, script).start(Target::Real).expect("it starts");
+    let seq = host.wait_for("its start", |journal| journal.of_type("start").next()?["seq"].as_u64());
+    let mut client = Client::new(&host);
+    let listed = client.call("exec.list", &json!({}))["runs"][0].clone();
+    assert_eq!(listed["run"], json!(seq), "{listed}");
+    let command = listed["command"].as_str().unwrap_or_default();
+    assert!(command.contains("«redacted:DB_PASS»") && command.contains("test -e done"), "{listed}");
+    std::fs::write(host.home.join("go"), "").expect("the directory is ours");
+    let written = client.call("exec.output", &json!({"run": seq, "wait_ms": 60_000})).to_string();
+    assert!(written.contains("is-«redacted:DB_PASS»") && !written.contains("hunter22x"), "{written}");
+    let paused = rexec(&host, &["pause", &seq.to_string()]);
+    assert_eq!(client.call("exec.status", &json!({"run": seq}))["state"], "paused", "{paused}");
+    rexec(&host, &["resume", &seq.to_string()]);
+    assert_eq!(client.call("exec.status", &json!({"run": seq}))["state"], "running");
+    std::fs::write(host.home.join("done"), "").expect("the directory is ours");
+    assert!(calling.finish(PATIENCE).expect("it ends").out().contains("is-hunter22x"), "its caller sees everything");
 }
 
 /// The sandboxes of agents nest: a shell in one starts a helper, which starts a shell in a pid namespace of its own.
