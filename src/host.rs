@@ -324,6 +324,7 @@ impl Host {
         self.tick_runs();
         self.tick_keys();
         self.tick_reports();
+        self.reports.notes.tick(self.turn.now, &mut self.screen, &mut self.recorder);
         self.tick_idle();
         self.tick_started();
         let (turn, engine) = (&mut self.turn, &mut self.engine);

@@ -8,7 +8,7 @@
 //! | `reports/search.rs` | finds the shim of a report that has begun |
 //! | `reports/shim_identity.rs` | which process may be the shim of a run |
 //! | `reports/dropped.rs` | whose reports found no room |
-//! | `reports/intake.rs` | makes jobs of beginnings, and facts of the rest |
+//! | `reports/intake.rs` | finds what may become a job, makes facts of the other records, and notices ends |
 //!
 //! Everybody who runs as this user can write there. So a report makes the host run nothing, and a signal goes only to
 //! the tree of a process that was found from here: of this user, in the namespace that the report names, with the number
@@ -50,6 +50,7 @@ use crate::sys::tree::Process;
 use crate::text::reason::reason;
 use dropped::DroppedShims;
 use fifo::ReportFifo;
+pub(super) use intake::{BegunReport, ClosedReport, FoundShim};
 pub(super) use run::ReportedRun;
 use search::ShimSearch;
 
@@ -144,7 +145,7 @@ impl Reports {
         }
     }
 
-    pub(super) fn close(&mut self, turn: &mut Turn) {
+    fn close(&mut self, turn: &mut Turn) {
         if let Some(fifo) = self.fifo.take() {
             fifo.close(turn);
         }

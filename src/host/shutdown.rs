@@ -21,7 +21,10 @@ impl Host {
             match asked {
                 HostSignal::End => self.ask_to_end(),
                 HostSignal::HangUp => self.on_console_gone(),
-                HostSignal::CheckSocket => self.check_files(),
+                HostSignal::CheckSocket => {
+                    self.door.check(&mut self.turn, &mut self.screen);
+                    self.reports.check(&mut self.turn, &mut self.screen);
+                }
                 HostSignal::Resize => self.on_resized(),
                 HostSignal::Continued => {
                     self.screen.retake(self.turn.now);
@@ -39,7 +42,7 @@ impl Host {
         if is_first {
             self.closing = Closing::Since(self.turn.now);
             self.starts.close();
-            self.leave_reports();
+            self.reports.leave(&mut self.turn, &mut self.engine);
             let is_busy = self.engine.jobs().any(|(_, job)| !job.has_ended());
             let rest = if is_busy { ": every command is stopped; once more kills them at once" } else { "" };
             self.screen.say(format_args!("… ending{rest}"));

@@ -1,4 +1,5 @@
-//! Submissions: a request for a command becomes a job, with its run, its readers and its place in the queue.
+//! Submissions: a request for a command becomes a job, with its run, its readers and its place in the queue; so does the
+//! report of one that its shim runs in a sandbox.
 
 use std::ffi::{CStr, CString};
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use super::notices::{BUSY, RELAYED};
 use super::peer::Peer;
 use super::peers::Peers;
 use super::project_sessions::is_in_use;
+use super::reports::{BegunReport, ClosedReport, FoundShim};
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
 use crate::core::card::{Card, Place};
@@ -21,6 +23,7 @@ use crate::core::end::StartError;
 use crate::core::engine::JobId;
 use crate::core::job::Job;
 use crate::core::log::Lag;
+use crate::front::answer::Answer;
 use crate::front::budget::Share;
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
@@ -151,8 +154,46 @@ impl Host {
         Some(job)
     }
 
+    /// Takes the reports that have come from sandboxes.
+    pub(super) fn visit_reports(&mut self) {
+        self.reports.read(&mut self.turn, &mut self.screen);
+        while let Some(found) = self.reports.next_begun(self.turn.now, &mut self.engine, &mut self.screen) {
+            self.submit_report(found);
+        }
+    }
+
+    /// Looks at the commands that shims report, and for shims that were not found yet.
+    pub(super) fn tick_reports(&mut self) {
+        let Self { turn, engine, peers, screen, .. } = self;
+        for closed in self.reports.tick(turn, engine, peers, screen) {
+            let ClosedReport { job, description, waiting } = closed;
+            self.tally.count(job, engine, &description, turn.now);
+            engine.on_gone(job);
+            let answer = Answer::Kill { seq: job.0, unkillable: Vec::new(), grace_left_ms: None };
+            waiting.into_iter().for_each(|peer| peers.answer(peer, &answer, turn, engine));
+        }
+        self.reports.search(self.turn.now);
+        while let Some(found) = self.reports.next_searched(self.turn.now, &mut self.screen) {
+            self.submit_report(found);
+        }
+    }
+
+    /// Makes a job of a command that a shim runs in a sandbox. The host starts nothing for it.
+    fn submit_report(&mut self, found: FoundShim) {
+        let begun = self.reports.take_begun(found, &self.engine, &self.runs, &mut self.screen);
+        let Some(BegunReport { run, mut command, dir, sandbox }) = begun else { return };
+        let now = self.turn.now;
+        let Some(job) = self.engine.submit_reported(now) else { return self.reports.note_dropped(&run) };
+        self.callers.identify(&mut command, None);
+        let secrets = self.secrets_of(&command);
+        let card = self.card(job, &command, &dir, Some(sandbox));
+        self.record(&card, &command, &dir, secrets.as_ref());
+        self.reports.begin(run, job, Description::of(&card, secrets), now);
+        self.turn.touch(job);
+    }
+
     /// Masks a command's secrets for agents. `None` if the host does not do that.
-    pub(super) fn secrets_of(&self, command: &Command) -> Option<Redactor> {
+    fn secrets_of(&self, command: &Command) -> Option<Redactor> {
         self.options.redact_agents.then(|| command.redactor())
     }
 
@@ -173,7 +214,7 @@ impl Host {
     }
 
     /// The card of a command. `sandbox` is the one that it runs in, if this host does not run it.
-    pub(super) fn card(&self, job: JobId, command: &Command, dir: &[u8], sandbox: Option<String>) -> Rc<Card> {
+    fn card(&self, job: JobId, command: &Command, dir: &[u8], sandbox: Option<String>) -> Rc<Card> {
         let dir = String::from_utf8_lossy(dir).into_owned();
         let home = std::env::var("HOME").unwrap_or_default();
         Rc::new(Card {
@@ -188,7 +229,7 @@ impl Host {
     }
 
     /// Gives the journal and the console a reader of the command's log each. Transcripts do not show these secrets.
-    pub(super) fn record(&mut self, card: &Rc<Card>, command: &Command, dir: &[u8], secrets: Option<&Redactor>) {
+    fn record(&mut self, card: &Rc<Card>, command: &Command, dir: &[u8], secrets: Option<&Redactor>) {
         let is_run_here = card.sandbox.is_none();
         let plan = self.starts.plan(command);
         let mut start = StartRecord {

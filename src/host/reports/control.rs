@@ -125,7 +125,7 @@ impl Reports {
         run.look_again(turn.now + limits::REPORT_KILL_PAUSE);
         if run.answer_at.take_if(|at| *at <= turn.now).is_some() {
             let waiting = std::mem::take(&mut run.waiting);
-            let unkillable = run.shim().map(|shim| shim.pid.number()).into_iter().collect();
+            let unkillable = run.shim.map(|shim| shim.pid.number()).into_iter().collect();
             let answer = Answer::Kill { seq: job.0, unkillable, grace_left_ms: None };
             waiting.into_iter().for_each(|peer| peers.answer(peer, &answer, turn, engine));
         }

@@ -26,7 +26,7 @@ pub(in crate::host) struct ReportedRun {
     pub(super) beginning: Vec<u8>,
     /// When the search for its shim began: its beginning is whole.
     pub(super) sought_since: Option<Instant>,
-    key: RunKey,
+    pub(super) key: RunKey,
     next: u32,
     /// Its end as it reports it, and when that report came. It counts once the shim has gone.
     end: Option<(Exit, Instant)>,
@@ -42,7 +42,7 @@ pub(in crate::host) struct ReportedRun {
     /// The number of its records that may still cost a look below its shim.
     looks_below: u32,
     /// The shim as seen from here, and when to look at it again.
-    shim: Option<Process>,
+    pub(super) shim: Option<Process>,
     look_at: Instant,
     pause: Duration,
     /// When a look first found no shim.
@@ -132,8 +132,8 @@ impl ReportedRun {
     }
 
     /// The host has understood its beginning and found its shim.
-    pub(super) fn begin(&mut self, job: JobId, shim: Process, description: Description, now: Instant) {
-        (self.job, self.shim, self.description) = (Some(job), Some(shim), description);
+    pub(super) fn begin(&mut self, job: JobId, description: Description, now: Instant) {
+        (self.job, self.description) = (Some(job), description);
         self.beginning = Vec::new();
         // It may have reported its end meanwhile.
         self.look_at = if self.end.is_some() { now } else { self.since + self.pause };
@@ -341,10 +341,6 @@ impl ReportedRun {
 
     pub(super) fn unpause(&mut self) -> bool {
         self.paused.take().map(PausedTree::resume).is_some()
-    }
-
-    pub(super) fn shim(&self) -> Option<Process> {
-        self.shim
     }
 
     /// Makes the next look due now.

@@ -67,7 +67,7 @@ impl Reports {
     }
 
     /// The same of a run that has not begun.
-    pub(super) fn note_dropped(&mut self, run: &ReportedRun) {
+    pub(in crate::host) fn note_dropped(&mut self, run: &ReportedRun) {
         match run.place == ShimPlace::default() {
             true => self.drop_beginning(&run.beginning),
             false => self.dropped.note(run.named()),

@@ -12,7 +12,8 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use crate::front::unseen_notes::{UnseenCount, count};
-use crate::host::Host;
+use crate::host::recorder_link::RecorderLink;
+use crate::host::screen::Screen;
 use crate::journal::record::{UnseenRecord, timestamp};
 use crate::limits;
 use crate::sys::local_time;
@@ -44,6 +45,23 @@ impl UnseenNotes {
         self.take_at
     }
 
+    /// Reports commands that ran without a host, if there are notes about any.
+    pub(in crate::host) fn tick(&mut self, now: Instant, screen: &mut Screen, recorder: &mut RecorderLink) {
+        match self.take(now) {
+            TakenSpool::Lines(notes, is_more) => {
+                let is_more = is_more || notes.len() as u64 >= FILE_BYTES_MAX;
+                for record in records(&notes, is_more, screen) {
+                    recorder.on_unseen(record, now);
+                }
+            }
+            TakenSpool::Unfit => screen.say(format_args!(
+                "… {} was not a file of notes about unseen commands, and was removed",
+                self.path.display()
+            )),
+            TakenSpool::Nothing | TakenSpool::Busy => {}
+        }
+    }
+
     fn take(&mut self, now: Instant) -> TakenSpool {
         if self.take_at.is_none_or(|at| at > now) {
             return TakenSpool::Nothing;
@@ -57,36 +75,20 @@ impl UnseenNotes {
     }
 }
 
-impl Host {
-    /// Reports commands that ran without a host, if there are notes about any.
-    pub(in crate::host) fn tick_unseen(&mut self) {
-        let now = self.turn.now;
-        match self.reports.notes.take(now) {
-            TakenSpool::Lines(notes, is_more) => {
-                self.tell_unseen(&notes, is_more || notes.len() as u64 >= FILE_BYTES_MAX)
-            }
-            TakenSpool::Unfit => {
-                let path = self.reports.notes.path.display();
-                self.screen
-                    .say(format_args!("… {path} was not a file of notes about unseen commands, and was removed"));
-            }
-            TakenSpool::Nothing | TakenSpool::Busy => {}
-        }
-    }
-
-    fn tell_unseen(&mut self, notes: &[u8], more: bool) {
-        let now = SystemTime::now();
-        let milliseconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-        for ((whoami, reason), found) in count(notes, u64::try_from(milliseconds).unwrap_or(u64::MAX)) {
-            let reason = words(reason);
-            self.screen.say(format_args!("… {}", line(&whoami, reason, found, more)));
-            let UnseenCount { count, since, until } = found;
-            let moment = |at| timestamp(UNIX_EPOCH + Duration::from_millis(at));
-            let (since, until, time) = (moment(since), moment(until), timestamp(now));
-            let record = UnseenRecord { whoami, count, more, reason: reason.to_owned(), since, until, time };
-            self.recorder.on_unseen(record, self.turn.now);
-        }
-    }
+/// Shows the notes on the screen, and returns them for the journal.
+fn records(notes: &[u8], more: bool, screen: &mut Screen) -> Vec<UnseenRecord> {
+    let now = SystemTime::now();
+    let milliseconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let counts = count(notes, u64::try_from(milliseconds).unwrap_or(u64::MAX)).into_iter();
+    let record = |((whoami, reason), found): ((String, UnseenReason), UnseenCount)| {
+        let reason = words(reason);
+        screen.say(format_args!("… {}", line(&whoami, reason, found, more)));
+        let UnseenCount { count, since, until } = found;
+        let moment = |at| timestamp(UNIX_EPOCH + Duration::from_millis(at));
+        let (since, until, time) = (moment(since), moment(until), timestamp(now));
+        UnseenRecord { whoami, count, more, reason: reason.to_owned(), since, until, time }
+    };
+    counts.map(record).collect()
 }
 
 fn words(reason: UnseenReason) -> &'static str {
