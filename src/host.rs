@@ -16,9 +16,10 @@
 //! | reconcile | decides whether the host is done; `host/shutdown.rs` then closes it | `host.rs` |
 //!
 //! Each part of the state has one owner. A method of an owner takes what else it changes as a `&mut` parameter, so its
-//! signature says what it touches. What touches nearly everything is a method of `Host` itself: requests
-//! (`host/requests.rs`, `host/submissions.rs`, `host/supervision.rs`, `host/rpc/serve.rs`), reports
-//! (`host/reports/intake.rs`), the keys (`host/console_keys.rs`), the opening, the shutdown, and a few more.
+//! signature says what it touches. What touches nearly everything is a method of `Host` itself, and no other file has any:
+//! the loop (here), requests (`requests.rs`, `submissions.rs`, `supervision.rs`, `answer_requests.rs`, and of `rpc/` the
+//! files `serve.rs`, `start.rs`, `control.rs` and `projects.rs`), the keys (`console_keys.rs`), what the human is told of
+//! the whole (`overview.rs`), the opening (`opening.rs`) and the shutdown (`shutdown.rs`).
 //!
 //! | owner | what it holds |
 //! |---|---|
@@ -47,7 +48,7 @@
 //!   `guard/supervisor.rs` is that guard's own code.
 //! * **Prompts** (a command asks for terminal input). The header of [`crate::guard`] names every place that takes part.
 //! * **How facts enter the journal.** `host/submissions.rs` gives the journal the start record and a reader of the job's
-//!   log, from which it takes output and exit. `RecorderLink::note` adds the facts that no log has.
+//!   log, from which it takes all facts.
 //! * **Acting on a run for a person** (end, signal, pause, resume), wherever it runs: `Host::control`, in `host/keeper.rs`.
 //!   What lists and answers know of it: `Host::keeper`. The words for its state: `front/run_state.rs`.
 //! * **Signals.** For the host: `Host::visit_signals`. For a command: `Host::on_signal`, then `Job::signal`.
@@ -326,7 +327,7 @@ impl Host {
         self.tick_reports();
         self.reports.notes.tick(self.turn.now, &mut self.screen, &mut self.recorder);
         self.tick_idle();
-        self.tick_started();
+        self.callers.started.tick(&mut self.screen, self.turn.now);
         let (turn, engine) = (&mut self.turn, &mut self.engine);
         if self.recorder.tick(turn, engine, &mut self.screen) {
             self.runs.jobs().for_each(|job| turn.touch(job));

@@ -9,6 +9,7 @@
 //! once; what was seen is bounded.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use rexec_sh::protocol::agent_programs::{is_between, named_by_program};
 use rexec_sh::protocol::process::Pid;
@@ -24,6 +25,7 @@ use crate::limits;
 use crate::sys::program::Program;
 use crate::sys::tree;
 use crate::text::agent_name::short_name;
+use crate::text::name::name_of;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Origin {
@@ -65,6 +67,12 @@ impl Callers {
         }
         caller.number = self.sessions.number(&caller.whoami, command.session_key.as_bytes());
         self.started.hear(command.started, &caller.whoami);
+    }
+
+    /// `rexec run` starts an agent of this name in this process.
+    pub(super) fn expect(&mut self, agent: Pid, name: &str, now: Instant) {
+        self.idle.put_off(now);
+        self.started.add(agent, name_of(name, limits::WHOAMI_COLUMNS), now);
     }
 
     /// The process that stands for the agent behind a connection: the one that its calls come from, or the one that has

@@ -6,7 +6,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::Host;
 use crate::limits;
 
 #[derive(Debug, Default)]
@@ -31,21 +30,11 @@ impl IdleEnd {
     pub(super) fn put_off(&mut self, now: Instant) {
         self.look_at = self.after.map(|after| now + after);
     }
-}
 
-impl Host {
-    /// Ends the host if nobody has needed it since the last look.
-    pub(super) fn tick_idle(&mut self) {
-        let now = self.turn.now;
-        let idle = &mut self.callers.idle;
-        let Some(after) = idle.after.filter(|_| idle.look_at.is_some_and(|at| at <= now)) else { return };
-        idle.look_at = Some(now + after);
-        let commands = std::mem::replace(&mut idle.commands, self.engine.count());
-        let has_agents = self.callers.started.are_any_alive();
-        let is_needed = has_agents || commands != self.engine.count() || !self.peers.all.is_empty();
-        if !is_needed && !self.is_closing() && self.all_running().is_empty() {
-            self.screen.say("… nobody has needed this host for long: it ends");
-            self.ask_to_end();
-        }
+    /// Returns true if a look is due and no command has come since the last one, of which there were this many.
+    pub(super) fn is_quiet(&mut self, commands: u64, now: Instant) -> bool {
+        let Some(after) = self.after.filter(|_| self.look_at.is_some_and(|at| at <= now)) else { return false };
+        self.look_at = Some(now + after);
+        commands == std::mem::replace(&mut self.commands, commands)
     }
 }

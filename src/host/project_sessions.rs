@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
-use super::Host;
+use super::recorder_link::RecorderLink;
+use super::screen::Screen;
 use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
 use crate::front::command::Command;
@@ -68,6 +69,30 @@ impl ProjectSessions {
         let top = command.depth.and_then(|depth| Path::new(dir).ancestors().nth(depth.into()));
         self.known.of_run(dir, top.and_then(Path::to_str), &now(), is_running)
     }
+
+    /// Gives the definitions since the last call to the recorder.
+    pub(super) fn keep(&mut self, recorder: &mut RecorderLink, now: Instant) {
+        if let Some(text) = self.known.take_changed() {
+            recorder.keep_projects(text, now);
+        }
+    }
+
+    /// Returns true if a command of this project session may not begin yet, because that is suspended. The console says so
+    /// once.
+    pub(super) fn holds_back(&mut self, job: JobId, project: Option<ProjectId>, screen: &mut Screen) -> bool {
+        let known = project.and_then(|id| self.known.get(id));
+        let Some(known) = known.filter(|known| known.is_suspended) else { return false };
+        if self.held_back.insert(job) {
+            screen.say(format_args!("… #{} waits: the project session {} is suspended", job.0, known.name));
+        }
+        true
+    }
+
+    /// Lets the commands begin that a suspension has held back, now that it is over.
+    pub(super) fn begin_held_back(&mut self, engine: &mut Engine) {
+        self.held_back.clear();
+        engine.start_queued();
+    }
 }
 
 /// The time as the journal writes it.
@@ -87,30 +112,4 @@ pub(super) fn commands(id: ProjectId, runs: &Runs, engine: &Engine) -> (Vec<JobI
 pub(super) fn is_in_use(id: ProjectId, runs: &Runs, engine: &Engine) -> bool {
     let (running, over) = commands(id, runs, engine);
     !running.is_empty() || !over.is_empty()
-}
-
-impl Host {
-    /// Gives the definitions since the last call to the recorder.
-    pub(super) fn keep_projects(&mut self) {
-        if let Some(text) = self.projects.known.take_changed() {
-            self.recorder.keep_projects(text, self.turn.now);
-        }
-    }
-
-    /// Returns true if a command may not begin yet, because its project session is suspended. The console says so once.
-    pub(super) fn is_held_back(&mut self, job: JobId) -> bool {
-        let project = self.runs.get(job).and_then(|run| run.description.project);
-        let known = project.and_then(|id| self.projects.known.get(id));
-        let Some(known) = known.filter(|known| known.is_suspended && !self.is_closing()) else { return false };
-        if self.projects.held_back.insert(job) {
-            self.screen.say(format_args!("… #{} waits: the project session {} is suspended", job.0, known.name));
-        }
-        true
-    }
-
-    /// Lets the commands begin that a suspension has held back, now that it is over.
-    pub(super) fn begin_held_back(&mut self) {
-        self.projects.held_back.clear();
-        self.engine.start_queued();
-    }
 }

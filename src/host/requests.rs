@@ -183,9 +183,9 @@ impl Host {
                 }
             }
             PeerRequest::NoteLeft { whoami, command } => {
-                self.note_left(id, &whoami, &command);
+                self.hear_claim(id, &unseen::left_line(&whoami, "its directory cannot be entered", &command));
             }
-            PeerRequest::NoteInteractive { whoami } => self.note_interactive(id, &whoami),
+            PeerRequest::NoteInteractive { whoami } => self.hear_claim(id, &unseen::interactive_line(&whoami)),
             PeerRequest::Supervise(asked) => self.supervise(id, asked),
             PeerRequest::Send(request) => self.send_answer(id, &request),
             PeerRequest::Attach(request) => self.attach(id, &request),
@@ -290,6 +290,17 @@ impl Host {
             }
         }
         false
+    }
+
+    /// A caller says what it runs without this host.
+    fn hear_claim(&mut self, id: PeerId, claim: &str) {
+        let Self { claims, peers, sandbox_check, screen, .. } = self;
+        let may_run = || match peers.get_mut(id) {
+            Some(peer) => sandbox_check.admit(peer, Purpose::Run),
+            None => Err(Doubt::Shortage),
+        };
+        claims.show(claim, may_run, screen, self.turn.now);
+        self.peers.let_go(id, &mut self.turn, &mut self.engine);
     }
 
     /// A signal for a command. The caller gets a receipt, because the signal's own effect may not show that it has

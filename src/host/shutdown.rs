@@ -54,6 +54,16 @@ impl Host {
         }
     }
 
+    /// Ends a host that nobody has needed since it last looked.
+    pub(super) fn tick_idle(&mut self) {
+        let is_quiet = self.callers.idle.is_quiet(self.engine.count(), self.turn.now);
+        let is_needed = || self.callers.started.are_any_alive() || !self.peers.all.is_empty();
+        if is_quiet && !is_needed() && !self.is_closing() && self.all_running().is_empty() {
+            self.screen.say("… nobody has needed this host for long: it ends");
+            self.ask_to_end();
+        }
+    }
+
     /// The human's terminal is gone, or hung up. A closed window shows in up to three ways, and none of them counts as the
     /// second time. A host that ignores SIGHUP, as under nohup(1), goes on.
     pub(super) fn on_console_gone(&mut self) {

@@ -11,11 +11,10 @@ use std::time::Instant;
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::process::Pid;
 
-use super::Host;
-use crate::front::answer::{self, Answer};
+use super::screen::Screen;
+use crate::front::answer;
 use crate::limits;
 use crate::sys::tree;
-use crate::text::name::name_of;
 
 /// The number of agents that the host checks for life when a new one begins.
 const LOOKED_AT: usize = 2;
@@ -52,7 +51,7 @@ pub(super) struct StartedAgents(Vec<StartedAgent>);
 
 impl StartedAgents {
     /// An agent of this name begins in this process.
-    fn add(&mut self, pid: Pid, name: String, now: Instant) {
+    pub(super) fn add(&mut self, pid: Pid, name: String, now: Instant) {
         let start = tree::process(pid).map(|process| process.start);
         // The same process may begin another agent.
         self.0.retain(|agent| agent.pid != pid);
@@ -101,6 +100,19 @@ impl StartedAgents {
         self.0.iter().map(of).collect()
     }
 
+    /// Looks at an agent whose commands do not come, and says so on the screen.
+    pub(super) fn tick(&mut self, screen: &mut Screen, now: Instant) {
+        if self.deadline().is_none_or(|at| at > now) {
+            return;
+        }
+        if let Some((pid, name)) = self.look(now, has_shells) {
+            screen.say_if_room(format!(
+                "… {name} (process {pid}) starts shells, and none of its commands comes here: rexec help agents"
+            ));
+        }
+        screen.touch_status(now);
+    }
+
     /// Looks at one if that is due. `has_shells` returns true if a process has started shells. Returns the process and
     /// the name of an agent whose shells did not come.
     fn look(&mut self, now: Instant, has_shells: impl Fn(Pid) -> bool) -> Option<(Pid, String)> {
@@ -131,29 +143,6 @@ impl StartedAgent {
 pub fn has_shells(agent: Pid) -> bool {
     let is_shell = |name: &[u8]| Shell::named(name).is_some() && !name.starts_with(b"rexec-");
     tree::has_below(agent, limits::SILENT_AGENT_READS_MAX, is_shell)
-}
-
-impl Host {
-    /// `rexec run` starts an agent of this name in the process that asks.
-    pub(super) fn expect_agent(&mut self, agent: Pid, name: &str) -> Answer {
-        self.callers.idle.put_off(self.turn.now);
-        self.callers.started.add(agent, name_of(name, limits::WHOAMI_COLUMNS), self.turn.now);
-        Answer::Pong { version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() }
-    }
-
-    /// Looks at an agent whose commands do not come, and says so on the console.
-    pub(super) fn tick_started(&mut self) {
-        let (now, started) = (self.turn.now, &mut self.callers.started);
-        if started.deadline().is_none_or(|at| at > now) {
-            return;
-        }
-        if let Some((pid, name)) = started.look(now, has_shells) {
-            self.screen.say_if_room(format!(
-                "… {name} (process {pid}) starts shells, and none of its commands comes here: rexec help agents"
-            ));
-        }
-        self.screen.touch_status(now);
-    }
 }
 
 #[cfg(test)]

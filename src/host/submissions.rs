@@ -135,7 +135,7 @@ impl Host {
         self.projects.find_depth(&mut command);
         let is_running = |id| is_in_use(id, &self.runs, &self.engine);
         let project = self.projects.of_run(&command, dir, is_running);
-        self.keep_projects();
+        self.projects.keep(&mut self.recorder, self.turn.now);
         if self.options.traces {
             trace(&mut command, job, &self.span_ids);
         }
@@ -206,7 +206,8 @@ impl Host {
                 return;
             }
         }
-        if self.is_held_back(job) {
+        let project = self.runs.get(job).and_then(|run| run.description.project);
+        if !self.is_closing() && self.projects.holds_back(job, project, &mut self.screen) {
             return self.engine.retry(job);
         }
         let Self { turn, engine, peers, runs, .. } = self;

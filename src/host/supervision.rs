@@ -31,7 +31,8 @@ impl Host {
             Supervision::Status => Ok(Answer::Status(Box::new(self.status()))),
             Supervision::Agent { name } => {
                 let Some(agent) = self.peers.get(id).map(|peer| peer.pid) else { return };
-                Ok(self.expect_agent(agent, &name))
+                self.callers.expect(agent, &name, self.turn.now);
+                Ok(Answer::Pong { version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() })
             }
             Supervision::Stop { force } => return self.stop(id, force),
             Supervision::Signal(seq, signal) => {

@@ -26,15 +26,15 @@ pub(super) fn sandboxed_line(why: &str, whoami: &str, command: &[u8]) -> String 
     format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}")
 }
 
-/// The line about a caller that runs this command itself, for this reason.
-fn left_line(whoami: &str, why: &str, command: &str) -> String {
+/// The claim of a caller that runs this command itself, for this reason.
+pub(super) fn left_line(whoami: &str, why: &str, command: &str) -> String {
     let whoami = name_of(if whoami.is_empty() { "shell" } else { whoami }, limits::WHOAMI_COLUMNS);
     let command = escape_ends(command, COMMAND_COLUMNS);
     format!("{whoami} runs a command without this host ({why}), unseen: {command}")
 }
 
-/// The line about a caller that has begun an interactive shell, which this host does not show.
-fn interactive_line(whoami: &str) -> String {
+/// The claim of a caller that has begun an interactive shell, which this host does not show.
+pub(super) fn interactive_line(whoami: &str) -> String {
     let whoami = name_of(if whoami.is_empty() { "a caller" } else { whoami }, limits::WHOAMI_COLUMNS);
     format!("not shown: interactive shell of {whoami}")
 }

@@ -17,7 +17,7 @@ use crate::host::runs::KillRequest;
 impl Serve<method::CreateSession, Requester> for Host {
     fn serve(&mut self, _: &Requester, wanted: ProjectDefinition) -> Served<method::CreateSession> {
         let id = self.projects.known.define(wanted, &now())?;
-        self.keep_projects();
+        self.projects.keep(&mut self.recorder, self.turn.now);
         self.listed_session(id).map(Some)
     }
 }
@@ -69,8 +69,8 @@ impl Serve<method::DestroySession, Requester> for Host {
             let _ = self.end_run(KillRequest { peer: None, job, by: Stopper::Project, grace: self.options.grace });
         }
         self.projects.known.remove(id);
-        self.keep_projects();
-        self.begin_held_back();
+        self.projects.keep(&mut self.recorder, self.turn.now);
+        self.projects.begin_held_back(&mut self.engine);
         Ok(Some(EndedSession { ended: running.iter().chain(&left).map(|job| job.0).collect() }))
     }
 }
@@ -104,7 +104,7 @@ impl Host {
         }
         self.projects.known.suspend(id, is_suspended);
         if !is_suspended {
-            self.begin_held_back();
+            self.projects.begin_held_back(&mut self.engine);
         }
         let done = if is_suspended { "suspended" } else { "resumed" };
         self.screen.say(format_args!("… the project session {name} is {done}, as a program asked"));
@@ -138,7 +138,7 @@ impl Host {
             return Err(RpcError::busy(sentence).hint("session.resume has it go on"));
         }
         let params = params.within(found);
-        self.keep_projects();
+        self.projects.keep(&mut self.recorder, self.turn.now);
         Ok((params, Some(id)))
     }
 }
