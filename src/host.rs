@@ -34,7 +34,7 @@
 //! | `Runs` (`runs.rs`) | the commands: guards, streams, endings, orphans; one of them is an `ActiveRun` (`run.rs`) |
 //! | `Screen` (`screen.rs`) | the human's terminal and the console on it |
 //! | `Tally` (`tally.rs`) | how commands ended |
-//! | `Notifier` (`notifier.rs`) | the human's command for when a run waits |
+//! | `Notifier` (`notifier.rs`) | for which waiting runs the human was called, and the command that does it |
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //! | `Callers` (`callers.rs`) | which agents call, the numbers of their sessions, and what `rexec run` has started |
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
@@ -106,12 +106,11 @@ mod unseen;
 mod viewers;
 
 pub use json_command::own_attributes;
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::notice::Notice;
 
-use crate::core::engine::{Effect, Engine, JobId};
+use crate::core::engine::{Effect, Engine};
 use crate::core::job::Order;
 use crate::front::span::SpanIds;
 use crate::io::poller::Ready;
@@ -165,8 +164,6 @@ pub struct Host {
     tally: Tally,
     notifier: Notifier,
     span_ids: SpanIds,
-    /// The waiting commands for which the host has called the human.
-    called: BTreeSet<JobId>,
     callers: Callers,
     projects: ProjectSessions,
     rpc: RpcClients,

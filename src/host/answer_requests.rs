@@ -7,7 +7,7 @@ use super::Host;
 use super::answering::Answerer;
 use super::keeper::Keeper;
 use super::notices::not_there;
-use super::runs::{AnswerOver, InputState, NoAnswer};
+use super::runs::{AnswerOver, AnswerWish, InputState, NoAnswer};
 use super::turn::PeerId;
 use crate::core::engine::JobId;
 use crate::core::entry::AnswerPlace;
@@ -30,7 +30,8 @@ impl Host {
         if self.runs.has_input_pipe(job) {
             return self.write_instead(id, job, request);
         }
-        let begun = self.runs.begin_answer(job, (by, AnswerPlace::Send), request.force, &mut self.engine);
+        let wish = AnswerWish { by, place: AnswerPlace::Send, is_forced: request.force };
+        let begun = self.runs.begin_answer(job, wish, &mut self.engine);
         if let Err(why) = begun.and_then(|()| self.runs.type_answer(job, &request.keys(), &mut self.engine)) {
             self.runs.end_answer_of(job, by, &mut self.engine);
             let notice = self.no_answer(request.seq, why);
@@ -80,7 +81,10 @@ impl Host {
         let begun = match request.watch {
             true if self.engine.job(job).is_some_and(Job::is_alive) => Ok(()),
             true => Err(NoAnswer::NotRunning),
-            false => self.runs.begin_answer(job, (by, AnswerPlace::Attach), true, &mut self.engine),
+            false => {
+                let wish = AnswerWish { by, place: AnswerPlace::Attach, is_forced: true };
+                self.runs.begin_answer(job, wish, &mut self.engine)
+            }
         };
         if let Err(why) = begun {
             let notice = self.no_answer(request.seq, why);

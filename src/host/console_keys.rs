@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Host;
 use super::answering::Answerer;
-use super::runs::{KillRequest, NoAnswer};
+use super::runs::{AnswerWish, KillRequest, NoAnswer};
 use super::screen::KeyboardTick;
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
@@ -121,8 +121,8 @@ impl Host {
         if !self.may_be_answered(job, self.turn.now) {
             return self.hold_keys(job, format!("#{number} has just begun to ask"));
         }
-        let at_console = (Answerer::Console, AnswerPlace::Console);
-        match self.runs.begin_answer(job, at_console, false, &mut self.engine) {
+        let wish = AnswerWish { by: Answerer::Console, place: AnswerPlace::Console, is_forced: false };
+        match self.runs.begin_answer(job, wish, &mut self.engine) {
             Ok(()) => {
                 self.screen.mark_pastes(false);
                 let name = self.screen.name_of(number);

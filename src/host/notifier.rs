@@ -1,12 +1,17 @@
-//! `--notify COMMAND`: a command of the human's that runs when a run waits for an answer.
+//! The calls for the human when a run waits for an answer, and `--notify COMMAND`, a command of theirs that runs then.
 //!
 //! Invariants: the loop never waits for it; at most [`limits::NOTIFY_MAX`] run at once; the kernel reaps them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
+use super::runs::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::job::Job;
 use crate::limits;
 use crate::sys::background;
 use crate::sys::tree::{self, Process};
+use crate::text::escape::escape_line;
+use crate::text::prompt::{prompt_words, quoted};
 use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 
@@ -22,6 +27,8 @@ pub(super) struct Call {
 #[derive(Debug)]
 pub(super) struct Notifier {
     command: Option<String>,
+    /// The waiting commands for which the human was called.
+    called: BTreeSet<JobId>,
     /// The commands that were alive at the last look.
     running: Vec<Process>,
     /// The sessions of the latest commands, in which something may live on in the background.
@@ -30,10 +37,34 @@ pub(super) struct Notifier {
 
 impl Notifier {
     pub(super) fn new(command: Option<String>) -> Self {
-        Self { command, running: Vec::new(), sessions: VecDeque::new() }
+        Self { command, called: BTreeSet::new(), running: Vec::new(), sessions: VecDeque::new() }
     }
 
-    /// Starts the command. Returns the problem with that, for the human.
+    /// The calls for those of the changed commands that began to wait for the human's answer, one for each.
+    pub(super) fn calls(&mut self, changed: &BTreeSet<JobId>, engine: &Engine, runs: &Runs) -> Vec<Call> {
+        let mut calls = Vec::new();
+        for &job in changed {
+            let Some(prompt) = engine.job(job).and_then(Job::waiting) else {
+                self.called.remove(&job);
+                continue;
+            };
+            let Some(run) = runs.get(job).filter(|_| self.called.insert(job)) else { continue };
+            let program = escape_line(&prompt.program, 32);
+            let words = match prompt_words(&prompt.prompt, 80).as_str() {
+                "" => String::new(),
+                words => format!(": {}", quoted(words)),
+            };
+            calls.push(Call {
+                run: job.0,
+                agent: run.description.card.whoami.clone(),
+                command: run.description.card.command.clone(),
+                message: format!("#{} waits for your answer to {program}{words}", job.0),
+            });
+        }
+        calls
+    }
+
+    /// Starts the human's command for a call. Returns the problem with that, for the human.
     pub(super) fn call(&mut self, call: &Call) -> Option<String> {
         let command = self.command.as_deref()?;
         self.running.retain(|known| tree::process(known.pid).is_some_and(|now| now.start == known.start));

@@ -1,6 +1,5 @@
 //! The opening: the order in which a host takes what it needs, and the lines that it shows first.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -93,7 +92,6 @@ impl Host {
             tally: Tally::new(std::time::Instant::now()),
             notifier: Notifier::new(options.notify.clone()),
             span_ids: SpanIds::default(),
-            called: BTreeSet::new(),
             callers: Callers::new(IdleEnd::new(options.end_idle, std::time::Instant::now())),
             projects,
             rpc: RpcClients::default(),

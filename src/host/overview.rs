@@ -4,14 +4,11 @@ use std::collections::BTreeSet;
 
 use super::Host;
 use super::keeper::Keeper;
-use super::notifier::Call;
 use crate::core::engine::JobId;
 use crate::core::job::Job;
 use crate::limits;
 use crate::sink::console::status_line::{StatusFacts, StatusRun, Waits};
 use crate::text::agent_name::agent_name;
-use crate::text::escape::escape_line;
-use crate::text::prompt::{prompt_words, quoted};
 use crate::text::safe_text::SafeText;
 
 impl Host {
@@ -25,23 +22,7 @@ impl Host {
 
     /// Rings for each command that began to wait for the human's answer, once.
     pub(super) fn call_human(&mut self, changed: &BTreeSet<JobId>) {
-        for &job in changed {
-            let Some(prompt) = self.engine.job(job).and_then(Job::waiting) else {
-                self.called.remove(&job);
-                continue;
-            };
-            let Some(run) = self.runs.get(job).filter(|_| self.called.insert(job)) else { continue };
-            let program = escape_line(&prompt.program, 32);
-            let words = match prompt_words(&prompt.prompt, 80).as_str() {
-                "" => String::new(),
-                words => format!(": {}", quoted(words)),
-            };
-            let call = Call {
-                run: job.0,
-                agent: run.description.card.whoami.clone(),
-                command: run.description.card.command.clone(),
-                message: format!("#{} waits for your answer to {program}{words}", job.0),
-            };
+        for call in self.notifier.calls(changed, &self.engine, &self.runs) {
             self.screen.ring(&SafeText::escaped(&call.message));
             if let Some(problem) = self.notifier.call(&call) {
                 self.screen.tell(problem, self.turn.now);

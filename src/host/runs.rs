@@ -31,7 +31,7 @@ mod reports;
 mod stops;
 mod streams;
 
-pub(super) use answers::{AnswerOver, NoAnswer};
+pub(super) use answers::{AnswerOver, AnswerWish, NoAnswer};
 pub(super) use input::{INPUT_PIECE_BYTES, InputState};
 pub(super) use kills::KillRequest;
 pub(super) use ports::InUse;

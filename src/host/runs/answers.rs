@@ -34,6 +34,15 @@ pub(in crate::host) enum NoAnswer {
     TooManyKeys,
 }
 
+/// A person wants to type for a run.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::host) struct AnswerWish {
+    pub(in crate::host) by: Answerer,
+    pub(in crate::host) place: AnswerPlace,
+    /// A run that does not ask gets the keys, too.
+    pub(in crate::host) is_forced: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::host) struct AnswerOver {
     pub(in crate::host) job: JobId,
@@ -45,14 +54,14 @@ pub(in crate::host) struct AnswerOver {
 }
 
 impl Runs {
-    /// Begins an answer. With `is_forced`, a run that does not ask gets the keys, too.
+    /// Gives a person the terminal of a run.
     pub(in crate::host) fn begin_answer(
         &mut self,
         job: JobId,
-        (by, place): (Answerer, AnswerPlace),
-        is_forced: bool,
+        wish: AnswerWish,
         engine: &mut Engine,
     ) -> Result<(), NoAnswer> {
+        let AnswerWish { by, place, is_forced } = wish;
         let known = engine.job(job).filter(|known| known.is_running() && !known.is_stopping());
         let is_waiting = known.ok_or(NoAnswer::NotRunning)?.waiting().is_some();
         let run = self.get_mut(job).filter(|run| !run.is_unbegun()).ok_or(NoAnswer::NotRunning)?;
