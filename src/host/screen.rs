@@ -126,7 +126,12 @@ impl Screen {
         match &mut self.frozen {
             Some(held) if held.len() < limits::CONSOLE_HIGH_BYTES => self.console.say(line, held),
             Some(_) => self.unsaid += 1,
-            None => self.console.say(line, self.out.buffer()),
+            None => {
+                let out = self.out.buffer();
+                let before = out.len();
+                self.console.say(line, out);
+                self.status.on_output(&out[before..]);
+            }
         }
     }
 
@@ -142,9 +147,10 @@ impl Screen {
 
     /// Thaws a frozen screen. Returns true if it was frozen.
     pub(super) fn thaw(&mut self) -> bool {
-        let held = self.frozen.take();
-        self.out.buffer().extend(held.iter().flatten());
-        held.is_some()
+        let Some(held) = self.frozen.take() else { return false };
+        self.out.buffer().extend_from_slice(&held);
+        self.status.on_output(&held);
+        true
     }
 
     /// Shows all output of this command, before that of others; `None` ends that.
@@ -163,7 +169,10 @@ impl Screen {
     }
 
     pub(super) fn end_paragraph(&mut self) {
-        self.console.end_paragraph(self.out.buffer());
+        let out = self.out.buffer();
+        let before = out.len();
+        self.console.end_paragraph(out);
+        self.status.on_output(&out[before..]);
     }
 
     /// Shows a line about a command that its caller runs itself. Callers may ask faster than the terminal can show, so
