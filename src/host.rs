@@ -16,10 +16,11 @@
 //! | reconcile | decides whether the host is done; `host/shutdown.rs` then closes it | `host.rs` |
 //!
 //! Each part of the state has one owner. A method of an owner takes what else it changes as a `&mut` parameter, so its
-//! signature says what it touches. What touches nearly everything is a method of `Host` itself, and no other file has any:
-//! the loop (here), requests (`requests.rs`, `submissions.rs`, `supervision.rs`, `answer_requests.rs`, and of `rpc/` the
-//! files `serve.rs`, `start.rs`, `control.rs` and `projects.rs`), the keys (`console_keys.rs`), what the human is told of
-//! the whole (`overview.rs`), the opening (`opening.rs`) and the shutdown (`shutdown.rs`).
+//! signature says what it touches; turn, engine and peers together are a `Context` (`context.rs`). What touches nearly
+//! everything is a method of `Host` itself, and no other file has any: the loop (here), requests (`requests.rs`,
+//! `submissions.rs`, `supervision.rs`, `answer_requests.rs`, and of `rpc/` the files `serve.rs`, `start.rs`, `control.rs`
+//! and `projects.rs`), the keys (`console_keys.rs`), what the human is told of the whole (`overview.rs`), the opening
+//! (`opening.rs`) and the shutdown (`shutdown.rs`).
 //!
 //! | owner | what it holds |
 //! |---|---|
@@ -63,6 +64,7 @@ mod answering;
 mod broken_pipe;
 mod callers;
 mod console_keys;
+mod context;
 mod door;
 mod idle_end;
 mod input_pipe;
@@ -120,6 +122,7 @@ use crate::sys::signal::HostSignals;
 use crate::text::reason::reason;
 
 use callers::Callers;
+use context::Context;
 use door::Door;
 use notifier::Notifier;
 pub use options::{Color, HostOptions};
@@ -302,7 +305,7 @@ impl Host {
                     self.screen.viewers.on_reached(self.recorder.reached.drain(..));
                 }
                 Source::Peer(id) => self.visit_peer(id),
-                Source::Control(job) => self.runs.visit_control(job, turn, engine, peers),
+                Source::Control(job) => self.runs.visit_control(job, &mut Context { turn, engine, peers }),
                 Source::Input(job) => self.runs.flush_input(job, turn),
                 Source::Stream(job, stream) => {
                     self.runs.flush_keys(job, turn, peers);
@@ -367,9 +370,9 @@ impl Host {
             // Reading frees log space, which may unblock other readers.
             dirty.extend(peers.pump(peer, turn, engine));
         }
-        rpc.pump(&dirty, turn, engine, peers, runs);
+        rpc.pump(&dirty, runs, &mut Context { turn, engine, peers });
         for &job in &dirty {
-            runs.answer_unkillable(job, turn, engine, peers);
+            runs.answer_unkillable(job, &mut Context { turn, engine, peers });
             runs.note_left(job, turn.now, engine);
             tally.note(job, engine, runs, turn.now);
             // A caller may just have got its last output, which the record of the end counts.
@@ -399,7 +402,7 @@ impl Host {
         // pipe after its command's end is not silence.
         for job in dirty {
             runs.revisit(job, turn, engine);
-            runs.reconcile(job, turn, engine, peers, screen);
+            runs.reconcile(job, &mut Context { turn, engine, peers }, screen);
         }
         if peers.take_has_left() {
             self.door.on_room(turn);

@@ -7,7 +7,7 @@ use super::Host;
 use super::answering::Answerer;
 use super::keeper::Keeper;
 use super::notices::not_there;
-use super::runs::{AnswerOver, AnswerWish, InputState, NoAnswer};
+use super::runs::{AnswerOver, AnswerWish, InputPiece, InputState, NoAnswer};
 use super::turn::PeerId;
 use crate::core::engine::JobId;
 use crate::core::entry::AnswerPlace;
@@ -60,7 +60,8 @@ impl Host {
             return self.fail(id, &notice);
         }
         let bytes = request.text.as_bytes();
-        self.runs.write_input(job, bytes, request.eof, &mut self.turn, &mut self.peers);
+        let piece = InputPiece { bytes, is_end: request.eof };
+        self.runs.write_input(job, piece, &mut self.turn, &mut self.peers);
         let bytes = u64::try_from(bytes.len()).expect("a length fits 64 bits");
         self.peers.answer(id, &Answer::Send { seq: job.0, bytes }, &mut self.turn, &mut self.engine);
     }

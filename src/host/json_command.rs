@@ -110,7 +110,12 @@ pub(super) fn command(
     let first = request.arg0.as_ref().unwrap_or(&request.exec[0]);
     let argv = [first].into_iter().chain(&request.exec[1..]).map(|word| c_string(word.as_bytes()));
     let argv: Vec<CString> = argv.collect();
-    let frame = encode(&attributes, request.whoami.as_bytes(), (&program, &argv), &env, inherited);
+    let frame = encode(
+        &attributes,
+        request.whoami.as_bytes(),
+        &Invoked { program: &program, argv: &argv, env: &env },
+        inherited,
+    );
     let exec: Vec<Vec<u8>> = request.exec.iter().map(|word| word.clone().into_bytes()).collect();
     let line = CommandLine {
         text: request.text.clone().unwrap_or_else(|| request.exec.join(" ")),
@@ -199,17 +204,25 @@ pub(super) fn add_environment(command: &mut Command, inherited: &Inherited) -> R
         Some((part(&entry[..at]), part(&entry[at + 1..])))
     }));
     let argv: Vec<CString> = run.argv.iter().map(CStr::to_owned).collect();
-    command.frame = encode(&run.attributes, run.whoami, (run.shell, &argv), &env, inherited)?;
+    command.frame =
+        encode(&run.attributes, run.whoami, &Invoked { program: run.shell, argv: &argv, env: &env }, inherited)?;
     Ok(())
+}
+
+/// The three arguments of execve(2).
+struct Invoked<'a> {
+    program: &'a CStr,
+    argv: &'a [CString],
+    env: &'a Environment,
 }
 
 fn encode(
     attributes: &Attributes,
     whoami: &[u8],
-    (program, argv): (&CStr, &[CString]),
-    env: &Environment,
+    invoked: &Invoked<'_>,
     inherited: &Inherited,
 ) -> Result<Vec<u8>, StartError> {
+    let Invoked { program, argv, env } = *invoked;
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     let entries: Vec<CString> = entries.collect();
     let rules = Rules::new(inherited.shell.to_bytes(), &inherited.drop).with_link(&inherited.link);

@@ -8,6 +8,7 @@ use std::time::Instant;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::{Pid, Signal};
 
+use super::context::Context;
 use super::notices::not_there;
 use super::peers::Peers;
 use super::reports::{ReportedRun, Reports};
@@ -147,15 +148,14 @@ impl<'a> Owner<'a> {
 }
 
 impl RunControl<'_> {
-    /// Ends the command, or what it left running; asked twice, at once. Peers are answered when it is over. `helpers` are
-    /// the host's children that belong to no run.
+    /// Ends the command, or what it left running; asked twice, at once. Peers are answered when it is over.
     ///
     /// # Errors
     /// Its processes cannot be found.
-    pub(super) fn kill(self, request: KillRequest, helpers: &[Pid]) -> Result<(), Notice> {
+    pub(super) fn kill(self, request: KillRequest) -> Result<(), Notice> {
         match self.owner {
             Owner::Guarded(runs) => {
-                if runs.kill(request, helpers, self.turn, self.engine) {
+                if runs.kill(request, self.turn, self.engine) {
                     self.screen.say(format_args!("… stopping what #{} left running: you asked", self.job.0));
                 }
                 Ok(())
@@ -184,8 +184,9 @@ impl RunControl<'_> {
         match self.owner {
             Owner::Guarded(runs) => {
                 // Its guard may have reported since the last turn that it has begun.
-                runs.visit_control(self.job, self.turn, self.engine, self.peers);
-                runs.pause(self.job, self.engine, self.turn.now)
+                let Self { turn, engine, peers, .. } = self;
+                runs.visit_control(self.job, &mut Context { turn, engine, peers });
+                runs.pause(self.job, engine, turn.now)
             }
             Owner::Reported(reports) => reports.pause(self.job, self.engine),
         }

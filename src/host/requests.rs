@@ -9,6 +9,7 @@ use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::AtStart;
 
+use super::context::Context;
 use super::door::Arrival;
 use super::notices::{BUSY, ENDING, MISPLACED_DESCRIPTORS, NO_PROOF, TOO_MANY_DESCRIPTORS};
 use super::peer::{Heard, Peer};
@@ -195,7 +196,8 @@ impl Host {
                 if let Some(attached) = self.peers.attached_to(id) {
                     self.at_attached_terminal(id, attached, &event);
                 } else if let Some(job) = job {
-                    self.runs.at_terminal(job, event, &mut self.turn, &mut self.engine, &mut self.peers);
+                    let Self { turn, engine, peers, .. } = self;
+                    self.runs.at_terminal(job, event, &mut Context { turn, engine, peers });
                 }
             }
             PeerRequest::OutputClosed(stream) => {
@@ -205,7 +207,8 @@ impl Host {
             }
             PeerRequest::HasLetGo => {
                 if let Some(job) = job {
-                    self.runs.on_shim_let_go(job, &mut self.turn, &mut self.engine, &mut self.peers);
+                    let Self { turn, engine, peers, .. } = self;
+                    self.runs.on_shim_let_go(job, &mut Context { turn, engine, peers });
                 }
             }
             PeerRequest::Abort => {

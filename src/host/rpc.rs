@@ -32,6 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Instant;
 
+use super::context::Context;
 use super::peers::Peers;
 use super::runs::Runs;
 use super::turn::{PeerId, Turn};
@@ -186,20 +187,14 @@ impl RpcClients {
     }
 
     /// Keeps these runs' new output, tells their watchers, and answers the requests that waited for it.
-    pub(super) fn pump(
-        &mut self,
-        jobs: &BTreeSet<JobId>,
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-        runs: &mut Runs,
-    ) {
+    pub(super) fn pump(&mut self, jobs: &BTreeSet<JobId>, runs: &mut Runs, cx: &mut Context<'_>) {
         self.written = 0;
         self.unanswered.clear();
         let first = self.first.take().unwrap_or(JobId(0));
         for &job in jobs.range(first..).chain(jobs.range(..first)) {
-            self.pump_run(job, turn, engine, peers, runs);
+            self.pump_run(job, runs, cx);
         }
+        let Context { turn, engine, peers } = cx;
         self.unanswered.iter().for_each(|&job| turn.touch(job));
         let mut behind = BTreeSet::new();
         for id in std::mem::take(&mut self.touched) {
@@ -221,13 +216,14 @@ impl RpcClients {
         behind.into_iter().for_each(|id| peers.touch(id));
     }
 
-    fn pump_run(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers, runs: &mut Runs) {
+    fn pump_run(&mut self, job: JobId, runs: &mut Runs, cx: &mut Context<'_>) {
+        let Context { turn, engine, peers } = cx;
         let Some(mut run) = self.kept.remove(&job) else { return };
         let (before, has_unread) = (run.output.weight(), runs.has_unread(job));
-        run.look_for_ports(job, turn.now, self.next_port_look.get_or_insert(turn.now), runs);
-        while run.deliver(job, self, peers) && run.pull(has_unread, turn.now, engine) {}
-        run.feed(job, self, turn, peers, runs);
-        run.settle(job, self, turn.now, peers, runs);
+        run.look_for_ports(turn.now, self.next_port_look.get_or_insert(turn.now), runs);
+        while run.deliver(self, peers) && run.pull(has_unread, turn.now, engine) {}
+        run.feed(self, runs, turn, peers);
+        run.settle(self, runs, turn.now, peers);
         run.free_gathered();
         if run.is_closed() && run.note_end() {
             self.ended.push_back((turn.now, job));

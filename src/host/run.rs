@@ -112,6 +112,23 @@ pub(super) struct GuardLink {
     pub(super) left_by: Option<ProcessGroup>,
 }
 
+impl GuardLink {
+    /// A guard that gets a command. It may have reported something already.
+    pub(super) fn new(pid: Pid, mut control: Port, orders: Orders) -> Self {
+        control.expect_input();
+        Self {
+            pid,
+            control,
+            orders,
+            inbox: Vec::new(),
+            shell_is_over: false,
+            has_left: false,
+            is_free: false,
+            left_by: None,
+        }
+    }
+}
+
 /// The description of a command in lists of runs and in messages. It lives as long as the run, also while only processes
 /// are left of it, so no text in it is long.
 #[derive(Debug, Default)]
@@ -188,15 +205,15 @@ impl Ending {
 }
 
 impl ActiveRun {
+    /// A run that belongs to no peer.
     pub(super) fn new(
-        peer: Option<PeerId>,
         pending: Result<PendingStart, StartError>,
         description: Description,
         request: Share,
         accepted: Instant,
     ) -> Self {
         Self {
-            peer,
+            peer: None,
             pending: Some(pending),
             description,
             request: Some(request),

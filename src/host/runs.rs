@@ -32,7 +32,7 @@ mod stops;
 mod streams;
 
 pub(super) use answers::{AnswerOver, AnswerWish, NoAnswer};
-pub(super) use input::{INPUT_PIECE_BYTES, InputState};
+pub(super) use input::{INPUT_PIECE_BYTES, InputPiece, InputState};
 pub(super) use kills::KillRequest;
 pub(super) use ports::InUse;
 use ports::PortBook;
@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::wire::{AtStart, CallerStream};
 
-use super::peers::Peers;
+use super::context::Context;
 use super::prompt_policy::PromptPolicy;
 use super::run::{ActiveRun, GuardLink};
 use super::screen::Screen;
@@ -91,6 +91,8 @@ pub(super) struct Runs {
     echoes: VecDeque<(Instant, JobId)>,
     /// The processes that were there before the host.
     kin: Kin,
+    /// The host's children that belong to no run, as the host last named them.
+    helpers: Vec<Pid>,
 }
 
 impl Runs {
@@ -114,6 +116,7 @@ impl Runs {
             ended_outputs: VecDeque::new(),
             echoes: VecDeque::new(),
             kin: Kin::now(),
+            helpers: Vec::new(),
         }
     }
 
@@ -229,20 +232,13 @@ impl Runs {
     }
 
     /// Forgets a run if nothing of it is left, and closes the terminal of the oldest straggler beyond the bound.
-    pub(super) fn reconcile(
-        &mut self,
-        job: JobId,
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-        screen: &mut Screen,
-    ) {
-        let has_ended = engine.job(job).is_none_or(Job::has_ended);
+    pub(super) fn reconcile(&mut self, job: JobId, cx: &mut Context<'_>, screen: &mut Screen) {
+        let has_ended = cx.engine.job(job).is_none_or(Job::has_ended);
         let Some(run) = self.all.get(&job) else { return };
         if has_ended && run.is_over() {
-            self.close_streams(job, turn);
-            self.answer_ending(job, Vec::new(), turn, engine, peers);
-            engine.on_gone(job);
+            self.close_streams(job, cx.turn);
+            self.answer_ending(job, Vec::new(), cx);
+            cx.engine.on_gone(job);
             self.all.remove(&job);
             self.owing.remove(&job);
             self.answered.remove(&job);
@@ -252,7 +248,7 @@ impl Runs {
         while self.stragglers.len() > limits::STRAGGLERS_MAX
             && let Some(oldest) = self.stragglers.pop_front()
         {
-            self.close_streams(oldest, turn);
+            self.close_streams(oldest, cx.turn);
             screen.say(format_args!(
                 "… too many commands left processes running: the terminal of #{} is closed",
                 oldest.0

@@ -217,7 +217,8 @@ impl Screen {
 
     /// Shows the console to this peer from now on.
     pub(super) fn watch(&mut self, id: PeerId, request: WatchRequest, engine: &mut Engine, now: Instant) {
-        self.viewers.add(id, request, running(&self.console, engine).into_iter(), engine, now);
+        self.viewers.add(id, request);
+        self.viewers.show_running(id, running(&self.console, engine).into_iter(), engine, now);
     }
 
     /// Tells this peer from now on of each command that ends, without its secrets.

@@ -28,6 +28,15 @@ pub(super) struct Spare {
     made: Option<Instant>,
 }
 
+/// A guard whose terminal is not registered yet.
+#[derive(Debug)]
+struct Unready {
+    pid: Pid,
+    control: Port,
+    /// When it was forked, unless it has served before.
+    made: Option<Instant>,
+}
+
 /// A guard that has served and has no terminal.
 #[derive(Debug)]
 struct Parked {
@@ -104,7 +113,7 @@ impl Spares {
         }
     }
 
-    pub(super) fn park(&mut self, poller: &mut Poller, (pid, control): (Pid, Port), now: Instant) {
+    pub(super) fn park(&mut self, poller: &mut Poller, pid: Pid, control: Port, now: Instant) {
         if self.parked.len() < limits::PARKED_GUARDS_MAX {
             self.parked.push_back(Parked { pid, control, since: now });
         } else {
@@ -141,7 +150,8 @@ impl Spares {
             let slave = [pty.slave.as_raw_fd()];
             // After one that has died, or does not listen, try the next.
             if let Ok(Some(_)) = control.write(|fd| socket::send(fd, &RENEW, &slave)) {
-                return spare(poller, pid, control, pty.master, FirstInput::End, None);
+                let guard = Unready { pid, control, made: None };
+                return guard.with_terminal(poller, pty.master, FirstInput::End);
             }
             dismiss(poller, pid, control);
         }
@@ -199,26 +209,23 @@ fn dismiss(poller: &mut Poller, pid: Pid, control: Port) {
 fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd], first: FirstInput) -> io::Result<Spare> {
     let guard = spawn::make(size, held)?;
     let control = Port::new(poller, guard.control)?;
-    spare(poller, guard.pid, control, guard.master, first, Some(Instant::now()))
+    let made = Some(Instant::now());
+    Unready { pid: guard.pid, control, made }.with_terminal(poller, guard.master, first)
 }
 
-/// A guard with its terminal, which is registered and gets its first input.
-fn spare(
-    poller: &mut Poller,
-    pid: Pid,
-    control: Port,
-    master: OwnedFd,
-    first: FirstInput,
-    made: Option<Instant>,
-) -> io::Result<Spare> {
-    if first == FirstInput::End {
-        let _ = sys::write(&master, END_OF_FILE);
-    }
-    match Port::new(poller, master) {
-        Ok(master) => Ok(Spare { pid, control, master, made }),
-        Err(error) => {
-            control.close(poller);
-            Err(error)
+impl Unready {
+    /// The guard with its terminal, which is registered and gets its first input.
+    fn with_terminal(self, poller: &mut Poller, master: OwnedFd, first: FirstInput) -> io::Result<Spare> {
+        let Self { pid, control, made } = self;
+        if first == FirstInput::End {
+            let _ = sys::write(&master, END_OF_FILE);
+        }
+        match Port::new(poller, master) {
+            Ok(master) => Ok(Spare { pid, control, master, made }),
+            Err(error) => {
+                control.close(poller);
+                Err(error)
+            }
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn at_stage(shell: &str, stage: StartStage, errno: i32) -> StartError
 }
 
 /// The guard could not start the command of a JSON request: this program in this directory.
-pub(super) fn of_words((program, dir): (&str, &str), stage: StartStage, errno: i32) -> StartError {
+pub(super) fn of_words(program: &str, dir: &str, stage: StartStage, errno: i32) -> StartError {
     let error = io::Error::from_raw_os_error(errno);
     let (program, dir) = (escape_line(program, SHELL_COLUMNS), escape_line(dir, SHELL_COLUMNS));
     match (stage, error.kind()) {

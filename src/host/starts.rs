@@ -17,10 +17,10 @@ use std::time::Instant;
 use rexec_sh::protocol::choice::Tty;
 use rexec_sh::protocol::wire;
 
+use super::context::Context;
 use super::json_command::{self, Inherited};
 use super::options::HostOptions;
 use super::orders::Again;
-use super::peers::Peers;
 use super::run::ActiveRun;
 use super::runs::Runs;
 use super::screen::Screen;
@@ -134,7 +134,7 @@ impl Starts {
             if self.is_closing {
                 control.close(&mut turn.poller);
             } else {
-                self.spares.park(&mut turn.poller, (pid, control), turn.now);
+                self.spares.park(&mut turn.poller, pid, control, turn.now);
             }
         }
     }
@@ -182,22 +182,17 @@ impl Starts {
     }
 
     /// Performs `Effect::Start`: hands the job to a guard.
-    pub(super) fn begin(
-        &mut self,
-        job: JobId,
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-        runs: &mut Runs,
-    ) {
+    pub(super) fn begin(&mut self, job: JobId, runs: &mut Runs, cx: &mut Context<'_>) {
         let Some(run) = runs.get_mut(job) else { return };
         let accepted = run.accepted;
         let pending = match run.pending.take() {
             None => return,
-            Some(Err(why)) => return engine.on_start_failed(job, why),
+            Some(Err(why)) => return cx.engine.on_start_failed(job, why),
             Some(Ok(pending)) => pending,
         };
-        match self.hand_over(job, &pending, turn, peers, runs) {
+        let handed_over = self.hand_over(job, &pending, runs, cx);
+        let Context { turn, engine, .. } = cx;
+        match handed_over {
             Ok(streams) => {
                 let queued = turn.now.saturating_duration_since(accepted);
                 engine.on_started(job, queued, streams, turn.now);
@@ -229,14 +224,8 @@ impl Starts {
     }
 
     /// Hands a job to another guard, because the one that had it died before it began.
-    pub(super) fn begin_again(
-        &mut self,
-        job: JobId,
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-        runs: &mut Runs,
-    ) {
+    pub(super) fn begin_again(&mut self, job: JobId, runs: &mut Runs, cx: &mut Context<'_>) {
+        let Context { turn, engine, .. } = cx;
         engine.on_never_began(job);
         Stream::ALL.into_iter().for_each(|stream| runs.close_stream(job, stream, turn));
         turn.touch(job);
@@ -248,7 +237,9 @@ impl Starts {
             return engine.on_start_failed(job, start_errors::without_beginning());
         }
         run.attempts += 1;
-        match self.hand_over(job, &pending, turn, peers, runs) {
+        let handed_over = self.hand_over(job, &pending, runs, cx);
+        let Context { turn, engine, .. } = cx;
+        match handed_over {
             Ok(_) => {
                 runs.close_unread(job, turn, engine);
                 again.signals.into_iter().for_each(|signal| runs.order(job, Order::Signal(signal), turn.now));

@@ -11,6 +11,7 @@ use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, PrimitiveDateTime};
 
 use super::Host;
+use super::context::Context;
 use super::notices::{BUSY, RELAYED};
 use super::peer::Peer;
 use super::peers::Peers;
@@ -149,8 +150,8 @@ impl Host {
         let description = Description { project, kills_group, ..Description::of(&card, secrets) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
         let is_held_by_shim = peer.and_then(|id| self.peers.get(id)).is_some_and(Peer::lets_go);
-        let run = ActiveRun::new(peer, pending, description, share, self.turn.now);
-        self.runs.insert(job, ActiveRun { is_held_by_shim, ..run });
+        let run = ActiveRun::new(pending, description, share, self.turn.now);
+        self.runs.insert(job, ActiveRun { peer, is_held_by_shim, ..run });
         Some(job)
     }
 
@@ -211,7 +212,7 @@ impl Host {
             return self.engine.retry(job);
         }
         let Self { turn, engine, peers, runs, .. } = self;
-        self.starts.begin(job, turn, engine, peers, runs);
+        self.starts.begin(job, runs, &mut Context { turn, engine, peers });
     }
 
     /// The card of a command. `sandbox` is the one that it runs in, if this host does not run it.

@@ -3,9 +3,9 @@
 //! Invariant: a caller in a sandbox sees and touches nothing outside of it, and no request waits here but for an end.
 
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::process::Pid;
 
 use super::Host;
+use super::context::Context;
 use super::keeper::{Keeper, Owner, RunControl};
 use super::notices::not_there;
 use super::runs::KillRequest;
@@ -74,8 +74,8 @@ impl Host {
 
     /// Everything that runs, oldest first.
     pub(super) fn all_running(&mut self) -> Vec<Listed> {
-        let helpers = self.helper_pids();
-        self.runs.take_stock(&helpers, &mut self.turn, &mut self.engine);
+        self.note_helpers();
+        self.runs.take_stock(&mut self.turn, &mut self.engine);
         let all = Keeper::all(&self.runs, &self.reports).map(|(job, keeper)| (self.engine.job(job), keeper));
         let listed = all.filter(|&(job, keeper)| keeper.is_listed(job));
         let mut runs: Vec<Listed> = listed.map(|(job, keeper)| keeper.listed(job, self.turn.now)).collect();
@@ -123,8 +123,8 @@ impl Host {
 
     /// Ends a command wherever it runs, or what it left running.
     pub(super) fn end_run(&mut self, request: KillRequest) -> Result<(), Notice> {
-        let helpers = self.helper_pids();
-        self.control(request.job)?.kill(request, &helpers)
+        self.note_helpers();
+        self.control(request.job)?.kill(request)
     }
 
     /// What keeps a run. `None` once nothing of it lives.
@@ -144,32 +144,27 @@ impl Host {
     /// Ends what a person wants ended, and looks at guards that owe something or died.
     pub(super) fn tick_runs(&mut self) {
         let now = self.turn.now;
-        if self.runs.has_due_endings(now) {
-            let helpers = self.helper_pids();
-            self.runs.tick_endings(&helpers, &mut self.turn, &mut self.engine, &mut self.peers);
-        }
-        let due = self.runs.due_owing(now);
-        if due.is_empty() {
+        let (has_endings, due) = (self.runs.has_due_endings(now), self.runs.due_owing(now));
+        if !has_endings && due.is_empty() {
             return;
         }
-        let helpers = self.helper_pids();
-        let (turn, engine, peers) = (&mut self.turn, &mut self.engine, &mut self.peers);
+        self.note_helpers();
+        let Self { turn, engine, peers, runs, starts, .. } = self;
+        let cx = &mut Context { turn, engine, peers };
+        if has_endings {
+            runs.tick_endings(cx);
+        }
         for job in due {
-            if self.runs.tick_owing(job, &helpers, turn, engine, peers) {
-                self.starts.begin_again(job, turn, engine, peers, &mut self.runs);
+            if runs.tick_owing(job, cx) {
+                starts.begin_again(job, runs, cx);
             }
         }
     }
 
-    /// The host's children that belong to no run.
-    pub(super) fn helper_pids(&self) -> Vec<Pid> {
-        let helpers = self.starts.pids().chain(self.recorder.pid());
-        helpers
-            .chain(self.screen.helpers())
-            .chain(self.notifier.pids())
-            .chain(closer::pids())
-            .chain(looker::pids())
-            .collect()
+    /// Tells the runs which of the host's children belong to none of them.
+    fn note_helpers(&mut self) {
+        let helpers = self.starts.pids().chain(self.recorder.pid()).chain(self.screen.helpers());
+        self.runs.note_helpers(helpers.chain(self.notifier.pids()).chain(closer::pids()).chain(looker::pids()));
     }
 
     /// Returns true if one more peer may see the console. Otherwise tells it so.

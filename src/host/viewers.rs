@@ -64,16 +64,8 @@ impl Viewers {
         self.all.len() >= limits::VIEWERS_MAX
     }
 
-    /// Adds a viewer, which sees the commands of `running` from now on. A viewer of only one of them has not been told
-    /// yet that the console follows.
-    pub(super) fn add<'a>(
-        &mut self,
-        id: PeerId,
-        request: WatchRequest,
-        running: impl Iterator<Item = (JobId, &'a Heading)>,
-        engine: &mut Engine,
-        now: Instant,
-    ) {
+    /// Adds a viewer, which sees the commands that begin from now on.
+    pub(super) fn add(&mut self, id: PeerId, request: WatchRequest) {
         let kind = match request.look {
             WatchLook::Terminal => ConsoleKind::Terminal,
             WatchLook::Dumb => ConsoleKind::Dumb { has_utf8: true },
@@ -84,16 +76,27 @@ impl Viewers {
         let mut console = Console::new(kind, View::Safe).with_colours(colours);
         console.resize(request.columns);
         let sight = ViewerSight::Console(Box::new(console));
-        let mut viewer = Viewer { sight, only: request.seq.map(JobId), said: Vec::new(), awaits: None };
+        self.all.insert(id, Viewer { sight, only: request.seq.map(JobId), said: Vec::new(), awaits: None });
+    }
+
+    /// Shows a viewer that was just added the commands that run. A viewer of only one of them has not been told yet that
+    /// the console follows.
+    pub(super) fn show_running<'a>(
+        &mut self,
+        id: PeerId,
+        running: impl Iterator<Item = (JobId, &'a Heading)>,
+        engine: &mut Engine,
+        now: Instant,
+    ) {
+        let Some(viewer) = self.all.get_mut(&id) else { return };
         for (job, heading) in running {
             if viewer.only == Some(job) {
                 self.marks += 1;
-                viewer.await_beginning(engine, job, heading, self.marks, now);
+                viewer.await_beginning(engine, heading, self.marks, now);
             } else {
                 viewer.begin(engine, job, heading, None);
             }
         }
-        self.all.insert(id, viewer);
     }
 
     /// Adds a viewer that gets a transcript of each command that ends, also of those of `running`.
@@ -195,7 +198,8 @@ impl Viewers {
 
 impl Viewer {
     /// Begins the viewer's only command, at this mark in its log.
-    fn await_beginning(&mut self, engine: &mut Engine, job: JobId, heading: &Heading, mark: u64, now: Instant) {
+    fn await_beginning(&mut self, engine: &mut Engine, heading: &Heading, mark: u64, now: Instant) {
+        let job = JobId(heading.card.run);
         let ran = engine.job(job).map(|job| job.age(now)).unwrap_or_default();
         if let Some(cursor) = engine.attach_at_end(job, Lag::Hold, mark) {
             let (heading, until) = (heading.clone(), now + limits::REACHED_PATIENCE);

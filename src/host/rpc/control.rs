@@ -12,6 +12,7 @@ use crate::front::rpc::error::{BAD_PARAMS, RpcError};
 use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::{CancelParams, ResizeParams, SignalParams, WriteParams};
 use crate::host::Host;
+use crate::host::context::Context;
 use crate::host::runs::{InputState, KillRequest};
 use crate::limits;
 
@@ -65,7 +66,8 @@ impl Serve<method::Resize, Requester> for Host {
             return Err(RpcError::new(BAD_PARAMS, sentence).hint("start it with \"mode\":\"pty\""));
         }
         let size = TerminalEvent::Size(params.rows, params.cols);
-        self.runs.at_terminal(job, size, &mut self.turn, &mut self.engine, &mut self.peers);
+        let Self { turn, engine, peers, .. } = self;
+        self.runs.at_terminal(job, size, &mut Context { turn, engine, peers });
         Ok(Some(Done {}))
     }
 }

@@ -89,6 +89,10 @@ impl KeptRun {
         }
     }
 
+    pub(super) fn job(&self) -> JobId {
+        JobId(self.facts.card.seq)
+    }
+
     pub(super) fn watch(&mut self, watcher: Watcher) {
         self.watchers.push(watcher);
     }
@@ -176,7 +180,8 @@ impl KeptRun {
     }
 
     /// Tells the watchers the news, up to the limit of each. Returns true if more may be taken from the log.
-    pub(super) fn deliver(&mut self, job: JobId, clients: &mut RpcClients, peers: &mut Peers) -> bool {
+    pub(super) fn deliver(&mut self, clients: &mut RpcClients, peers: &mut Peers) -> bool {
+        let job = self.job();
         let mut watchers = std::mem::take(&mut self.watchers);
         let mut is_held = false;
         watchers.retain_mut(|watcher| {
@@ -240,7 +245,7 @@ impl KeptRun {
 
     fn take(&mut self, entry: &Entry, now: Instant) {
         if self.remarks.len() < limits::RPC_REMARKS_MAX
-            && let Some(line) = console_line(entry, JobId(self.facts.card.seq), now)
+            && let Some(line) = console_line(entry, self.job(), now)
         {
             self.output.close_chunk();
             self.remarks.push((self.output.ring().last_seq(), line));
@@ -281,9 +286,9 @@ impl KeptRun {
     }
 
     /// Looks for ports, if somebody wants to know and it is time. `free_from` is when the next look at any run may be.
-    pub(super) fn look_for_ports(&mut self, job: JobId, now: Instant, free_from: &mut Instant, runs: &mut Runs) {
+    pub(super) fn look_for_ports(&mut self, now: Instant, free_from: &mut Instant, runs: &mut Runs) {
         if self.is_watched_for_ports() {
-            let last = self.output.ring().last_seq();
+            let (job, last) = (self.job(), self.output.ring().last_seq());
             self.ports.look(now, free_from, last, || runs.in_use(job, now).ports);
         }
     }

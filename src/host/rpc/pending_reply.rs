@@ -10,8 +10,8 @@ use crate::front::rpc::start::StartParams;
 pub(super) enum Awaiting {
     /// `exec.run`: the end of the run. `parses` says that its standard output is parsed as JSON.
     Answer { parses: bool },
-    /// `exec.output`: a chunk after this one, or the end. Once `is_due`, it waits only for room.
-    Output { after: u64, most: usize, encoding: Encoding, is_due: bool },
+    /// `exec.output`: a chunk, or the end. Once `is_due`, it waits only for room.
+    Output { wanted: WantedOutput, is_due: bool },
     /// `exec.wait`: the end of the run.
     Exit,
     /// `exec.wait`: the run listens on this port, or on any.
@@ -22,6 +22,15 @@ pub(super) enum Awaiting {
     Time,
     /// `exec.start`: the end of a run that has the same name.
     Restart(Option<Box<Restart>>),
+}
+
+/// The output that `exec.output` asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WantedOutput {
+    /// Only the chunks after this one.
+    pub(super) after: u64,
+    pub(super) most_bytes: usize,
+    pub(super) encoding: Encoding,
 }
 
 #[derive(Debug)]

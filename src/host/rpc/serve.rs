@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::kept_run::KeptRun;
-use super::pending_reply::{Awaiting, PendingReply};
+use super::pending_reply::{Awaiting, PendingReply, WantedOutput};
 use super::watcher::{ToldEvents, Watcher};
 use super::{Requester, Subscription};
 use crate::core::engine::JobId;
@@ -172,9 +172,10 @@ impl Serve<method::Output, Requester> for Host {
         if params.encoding == Encoding::Binary {
             return Err(RpcError::new(BAD_PARAMS, "encoding: binary is for output that is told, not for answers"));
         }
-        let most = params.max_bytes.unwrap_or(limits::RPC_READ_BYTES).min(limits::RPC_READ_BYTES_MAX);
+        let most_bytes = params.max_bytes.unwrap_or(limits::RPC_READ_BYTES).min(limits::RPC_READ_BYTES_MAX);
         let until = self.turn.now + Duration::from_millis(params.wait_ms).min(limits::TIMEOUT_MAX);
-        let waiting = Awaiting::Output { after: params.after, most, encoding: params.encoding, is_due: false };
+        let wanted = WantedOutput { after: params.after, most_bytes, encoding: params.encoding };
+        let waiting = Awaiting::Output { wanted, is_due: false };
         self.wait_for(JobId(params.run), to, waiting, Some(until)).map(|()| None)
     }
 }

@@ -6,29 +6,21 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::kept_run::KeptRun;
-use super::pending_reply::{Awaiting, PendingReply};
+use super::pending_reply::{Awaiting, PendingReply, WantedOutput};
 use super::{Requester, RpcClients};
-use crate::core::engine::JobId;
 use crate::front::rpc::answers::{Accepted, Met, OutputRest, WholeAnswer};
 use crate::front::rpc::error::RpcError;
 use crate::front::rpc::methods::method;
-use crate::front::rpc::params::Encoding;
 use crate::front::rpc::reply::put_chunks;
 use crate::host::peers::Peers;
-use crate::host::runs::{INPUT_PIECE_BYTES, InputState, Runs};
+use crate::host::runs::{INPUT_PIECE_BYTES, InputPiece, InputState, Runs};
 use crate::host::turn::Turn;
 use crate::limits;
 
 impl KeptRun {
     /// Answers the requests whose wait is over.
-    pub(super) fn settle(
-        &mut self,
-        job: JobId,
-        clients: &mut RpcClients,
-        now: Instant,
-        peers: &mut Peers,
-        runs: &mut Runs,
-    ) {
+    pub(super) fn settle(&mut self, clients: &mut RpcClients, runs: &mut Runs, now: Instant, peers: &mut Peers) {
+        let job = self.job();
         self.texts.follow(self.output.ring());
         let found = self.texts.take_found();
         let (before, waits_for_text) = (self.replies.len(), |reply: &PendingReply| reply.text().is_some());
@@ -36,15 +28,15 @@ impl KeptRun {
         for mut reply in std::mem::take(&mut self.replies) {
             let is_late = reply.until.is_some_and(|until| until <= now);
             let is_answered = match &mut reply.waiting {
-                Awaiting::Output { after, most, encoding, is_due } => {
-                    let (after, most, encoding) = (*after, *most, *encoding);
-                    *is_due |= is_late || self.output.ring().last_seq() > after || self.end().is_some();
+                Awaiting::Output { wanted, is_due } => {
+                    let wanted = *wanted;
+                    *is_due |= is_late || self.output.ring().last_seq() > wanted.after || self.end().is_some();
                     if *is_due {
                         // From now on it waits for room, and not for a time.
                         reply.until = None;
                     }
                     if *is_due && clients.has_room(reply.to.peer, job, peers) {
-                        self.answer_output(&reply.to, (after, most, encoding), job, clients, peers);
+                        self.answer_output(&reply.to, wanted, clients, peers);
                         true
                     } else {
                         false
@@ -60,13 +52,13 @@ impl KeptRun {
                     let is_over = self.is_closed() && self.is_told(reply.to.peer);
                     let has_room = is_over && clients.has_room(reply.to.peer, job, peers);
                     if has_room {
-                        let answer = self.whole_answer(job, *parses);
+                        let answer = self.whole_answer(*parses);
                         clients.answer::<method::Run>(&reply.to, &answer, peers);
                     }
                     has_room
                 }
-                waiting => {
-                    let met = self.awaited(job, &reply.to, waiting, &found, now, runs);
+                Awaiting::Exit | Awaiting::Port { .. } | Awaiting::Text(_) | Awaiting::Time => {
+                    let met = self.awaited(&mut reply, &found, now, runs);
                     let met = met.or(is_late.then(|| Met { met: "time".into(), ..Met::default() }));
                     if let Some(met) = &met {
                         clients.answer::<method::Wait>(&reply.to, met, peers);
@@ -88,14 +80,12 @@ impl KeptRun {
     /// The answer to `exec.wait`, if there is one.
     fn awaited(
         &self,
-        job: JobId,
-        to: &Requester,
-        waiting: &mut Awaiting,
+        reply: &mut PendingReply,
         found: &BTreeMap<Box<[u8]>, String>,
         now: Instant,
         runs: &mut Runs,
     ) -> Option<Met> {
-        match waiting {
+        match &mut reply.waiting {
             Awaiting::Text(text) => {
                 if let Some(line) = found.get(text) {
                     return Some(Met::text(line.clone()));
@@ -109,32 +99,26 @@ impl KeptRun {
                 if now >= *look_at {
                     *look_at = now + limits::RPC_PORT_LOOK;
                     let is_wanted = |open: &u16| wanted.is_none_or(|port| port == *open);
-                    if let Some(open) = runs.in_use(job, now).ports.into_iter().find(is_wanted) {
+                    if let Some(open) = runs.in_use(self.job(), now).ports.into_iter().find(is_wanted) {
                         return Some(Met { met: "port".into(), port: Some(open), ..Met::default() });
                     }
                 }
             }
             _ => {}
         }
-        let end = self.end().filter(|_| self.is_told(to.peer))?;
+        let end = self.end().filter(|_| self.is_told(reply.to.peer))?;
         Some(Met { met: "exit".into(), exit: Some(end.exit), ..Met::default() })
     }
 
-    fn whole_answer(&mut self, job: JobId, parses: bool) -> WholeAnswer {
+    fn whole_answer(&mut self, parses: bool) -> WholeAnswer {
         let end = self.end().cloned().unwrap_or_default();
         let gathering = self.output.take_gathering();
-        WholeAnswer::new(job.0, end, &gathering, parses).with_port_held(self.held().cloned())
+        WholeAnswer::new(self.job().0, end, &gathering, parses).with_port_held(self.held().cloned())
     }
 
-    fn answer_output(
-        &self,
-        to: &Requester,
-        (after, most, encoding): (u64, usize, Encoding),
-        job: JobId,
-        clients: &mut RpcClients,
-        peers: &mut Peers,
-    ) {
-        let most = if clients.unread(peers) > limits::RPC_UNREAD_BYTES { 0 } else { most };
+    fn answer_output(&self, to: &Requester, wanted: WantedOutput, clients: &mut RpcClients, peers: &mut Peers) {
+        let WantedOutput { after, most_bytes, encoding } = wanted;
+        let most = if clients.unread(peers) > limits::RPC_UNREAD_BYTES { 0 } else { most_bytes };
         let (Some(id), Some(peer)) = (&to.id, peers.get_mut(to.peer)) else { return };
         let ring = self.output.ring();
         let (mut bytes, mut length) = (0, 0);
@@ -146,7 +130,7 @@ impl KeptRun {
         });
         let chunks: Vec<_> = chunks.collect();
         let (last, exit) = (chunks.last().map(|last| last.seq), self.end().map(|end| end.exit));
-        let rest = OutputRest::new(job.0, ring, after, last, exit, self.is_closed());
+        let rest = OutputRest::new(self.job().0, ring, after, last, exit, self.is_closed());
         let before = peer.out.pending();
         put_chunks(id, chunks.into_iter(), encoding, &rest, peer.out.buffer());
         clients.written += peer.out.pending() - before;
@@ -154,15 +138,8 @@ impl KeptRun {
     }
 
     /// Passes on as much of the clients' input as the run takes, and answers them.
-    pub(super) fn feed(
-        &mut self,
-        job: JobId,
-        clients: &mut RpcClients,
-        turn: &mut Turn,
-        peers: &mut Peers,
-        runs: &mut Runs,
-    ) {
-        let is_over = self.end().is_some();
+    pub(super) fn feed(&mut self, clients: &mut RpcClients, runs: &mut Runs, turn: &mut Turn, peers: &mut Peers) {
+        let (job, is_over) = (self.job(), self.end().is_some());
         while let Some(input) = self.inputs.front_mut() {
             match runs.input_state(job) {
                 InputState::Full => return,
@@ -174,7 +151,7 @@ impl KeptRun {
                     let rest = &input.bytes[input.taken..];
                     let piece = &rest[..rest.len().min(INPUT_PIECE_BYTES)];
                     let is_last = piece.len() == rest.len();
-                    runs.write_input(job, piece, input.is_end && is_last, turn, peers);
+                    runs.write_input(job, InputPiece { bytes: piece, is_end: input.is_end && is_last }, turn, peers);
                     input.taken += piece.len();
                     if !is_last {
                         continue;

@@ -21,6 +21,14 @@ pub(in crate::host) enum InputState {
     Open,
 }
 
+/// A piece of a command's input.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::host) struct InputPiece<'a> {
+    pub(in crate::host) bytes: &'a [u8],
+    /// Nothing comes after it.
+    pub(in crate::host) is_end: bool,
+}
+
 impl Runs {
     /// Remembers an event of a pipe's. Returns true if it calls for a visit.
     pub(in crate::host) fn remember_input(&mut self, job: JobId, event: Ready) -> bool {
@@ -72,11 +80,11 @@ impl Runs {
     pub(in crate::host) fn write_input(
         &mut self,
         job: JobId,
-        bytes: &[u8],
-        is_end: bool,
+        piece: InputPiece<'_>,
         turn: &mut Turn,
         peers: &mut Peers,
     ) {
+        let InputPiece { bytes, is_end } = piece;
         let Some(run) = self.get_mut(job) else { return };
         if let Some(input) = &mut run.input {
             input.push(bytes, is_end);

@@ -6,11 +6,12 @@
 use rexec_sh::protocol::wire::KEYS_BYTES_MAX;
 
 use super::Runs;
-use crate::core::engine::{Engine, JobId};
+use crate::core::engine::JobId;
 use crate::core::entry::Stream;
 use crate::core::job::Order;
 use crate::front::TerminalEvent;
 use crate::guard::saved_terminal::modes_of;
+use crate::host::context::Context;
 use crate::host::notices::TOO_MANY_KEYS;
 use crate::host::peers::Peers;
 use crate::host::terminal_relay::RelayEvent;
@@ -19,20 +20,13 @@ use crate::sys::{self, pty};
 
 impl Runs {
     /// Something happened at the terminal of a run's caller.
-    pub(in crate::host) fn at_terminal(
-        &mut self,
-        job: JobId,
-        event: TerminalEvent,
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-    ) {
+    pub(in crate::host) fn at_terminal(&mut self, job: JobId, event: TerminalEvent, cx: &mut Context<'_>) {
         match event {
-            TerminalEvent::Keys(keys) => self.on_keys(job, &keys, turn, engine, peers),
+            TerminalEvent::Keys(keys) => self.on_keys(job, &keys, cx),
             TerminalEvent::Size(rows, cols) => {
                 if let Some(port) = self.get_mut(job).and_then(|run| run.stream(Stream::Tty)) {
                     let _ = pty::resize(port.fd(), pty::Size { rows, cols });
-                    engine.on_resize(job, rows, cols, turn.now);
+                    cx.engine.on_resize(job, rows, cols, cx.turn.now);
                 }
             }
             TerminalEvent::Resume { foreground } => {
@@ -41,25 +35,25 @@ impl Runs {
                     relay.is_returned &= !foreground;
                 }
                 let continues = self.on_caller_continued(job);
-                self.order(job, Order::Resume { foreground, continues }, turn.now);
+                self.order(job, Order::Resume { foreground, continues }, cx.turn.now);
             }
             TerminalEvent::Hangup => {
                 // The kernel does with the run's terminal what it has done with the caller's.
-                self.close_stream(job, Stream::Tty, turn);
-                engine.on_hangup(job, Stream::Tty);
+                self.close_stream(job, Stream::Tty, cx.turn);
+                cx.engine.on_hangup(job, Stream::Tty);
             }
         }
     }
 
-    fn on_keys(&mut self, job: JobId, typed: &[u8], turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+    fn on_keys(&mut self, job: JobId, typed: &[u8], cx: &mut Context<'_>) {
         let Some(run) = self.get_mut(job) else { return };
         let (peer, Some(relay)) = (run.peer, &mut run.relay) else { return };
         if relay.keys.pending() + typed.len() > KEYS_BYTES_MAX {
             let Some(peer) = peer else { return };
-            return peers.fail(peer, &TOO_MANY_KEYS, turn, engine);
+            return cx.peers.fail(peer, &TOO_MANY_KEYS, cx.turn, cx.engine);
         }
         relay.keys.buffer().extend_from_slice(typed);
-        self.flush_keys(job, turn, peers);
+        self.flush_keys(job, cx.turn, cx.peers);
     }
 
     /// Writes as many keys to the run's terminal as it takes. Tells the shim their number at once, or, on demand, when

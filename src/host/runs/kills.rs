@@ -10,7 +10,7 @@ use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
 use crate::core::job::{Job, Order};
 use crate::front::answer::Answer;
-use crate::host::peers::Peers;
+use crate::host::context::Context;
 use crate::host::run::LeftOver;
 use crate::host::turn::{PeerId, Turn};
 use crate::limits;
@@ -29,13 +29,7 @@ pub(in crate::host) struct KillRequest {
 impl Runs {
     /// Ends a command or what it left running; asked twice, at once. The answer comes when it is over. Returns true if
     /// that begins to end what was left.
-    pub(in crate::host) fn kill(
-        &mut self,
-        request: KillRequest,
-        helpers: &[Pid],
-        turn: &mut Turn,
-        engine: &mut Engine,
-    ) -> bool {
+    pub(in crate::host) fn kill(&mut self, request: KillRequest, turn: &mut Turn, engine: &mut Engine) -> bool {
         let KillRequest { peer, job, by, grace } = request;
         let Some(run) = self.get_mut(job) else { return false };
         run.ending.waiting.extend(peer);
@@ -48,21 +42,21 @@ impl Runs {
         if !is_left {
             engine.stop(job, by, grace, turn.now);
         } else if is_first {
-            self.pursue(job, LeftOver::Terminated, helpers, turn, engine);
+            self.pursue(job, LeftOver::Terminated, turn, engine);
             self.endings.insert((turn.now + grace, job));
         } else {
-            self.pursue(job, LeftOver::Killed, helpers, turn, engine);
+            self.pursue(job, LeftOver::Killed, turn, engine);
         }
         turn.touch(job);
         is_left && is_first
     }
 
-    fn pursue(&mut self, job: JobId, stage: LeftOver, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) {
+    fn pursue(&mut self, job: JobId, stage: LeftOver, turn: &mut Turn, engine: &mut Engine) {
         if let Some(run) = self.get_mut(job) {
             run.ending.left_over = stage;
         }
         let is_kill = stage == LeftOver::Killed;
-        self.pursue_orphans(job, is_kill, helpers, turn, engine);
+        self.pursue_orphans(job, is_kill, turn, engine);
         self.order(job, if is_kill { Order::Kill } else { Order::Terminate }, turn.now);
     }
 
@@ -84,53 +78,41 @@ impl Runs {
     }
 
     /// Kills left-over processes that did not end by themselves, and answers the peers that have waited long enough.
-    pub(in crate::host) fn tick_endings(
-        &mut self,
-        helpers: &[Pid],
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-    ) {
+    pub(in crate::host) fn tick_endings(&mut self, cx: &mut Context<'_>) {
+        let Context { turn, engine, .. } = cx;
         while let Some(&(at, job)) = self.endings.first().filter(|(at, _)| *at <= turn.now) {
             self.endings.remove(&(at, job));
-            self.pursue(job, LeftOver::Killed, helpers, turn, engine);
+            self.pursue(job, LeftOver::Killed, turn, engine);
         }
-        while let Some(&(at, job)) = self.answers.first().filter(|(at, _)| *at <= turn.now) {
+        while let Some(&(at, job)) = self.answers.first().filter(|(at, _)| *at <= cx.turn.now) {
             self.answers.remove(&(at, job));
-            self.answer_late(job, turn, engine, peers);
+            self.answer_late(job, cx);
         }
     }
 
     /// Answers the peers that wait for an end that has not come in time.
-    fn answer_late(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+    fn answer_late(&mut self, job: JobId, cx: &mut Context<'_>) {
         let Some(run) = self.get(job).filter(|run| !run.ending.waiting.is_empty()) else { return };
         let killed_at = self.endings.iter().find(|(_, other)| *other == job).map(|&(at, _)| at);
-        let killed_at = killed_at.or_else(|| engine.job(job)?.killed_at());
-        let grace_left = killed_at.map(|at| at.saturating_duration_since(turn.now));
+        let killed_at = killed_at.or_else(|| cx.engine.job(job)?.killed_at());
+        let grace_left = killed_at.map(|at| at.saturating_duration_since(cx.turn.now));
         let living = run.processes().into_iter().take(limits::STRAGGLERS_NAMED_MAX).map(|process| process.pid.number());
         let unkillable = if grace_left.is_some() { Vec::new() } else { living.collect() };
         let grace_left_ms = grace_left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
         let answer = Answer::Kill { seq: job.0, unkillable, grace_left_ms };
-        self.answer_all(job, &answer, turn, engine, peers);
+        self.answer_all(job, &answer, cx);
     }
 
     /// A command's tree is empty, or these processes of it cannot be killed.
-    pub(super) fn answer_ending(
-        &mut self,
-        job: JobId,
-        unkillable: Vec<Pid>,
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-    ) {
+    pub(super) fn answer_ending(&mut self, job: JobId, unkillable: Vec<Pid>, cx: &mut Context<'_>) {
         let unkillable = unkillable.into_iter().map(Pid::number).collect();
         let answer = Answer::Kill { seq: job.0, unkillable, grace_left_ms: None };
-        self.answer_all(job, &answer, turn, engine, peers);
+        self.answer_all(job, &answer, cx);
     }
 
-    fn answer_all(&mut self, job: JobId, answer: &Answer, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+    fn answer_all(&mut self, job: JobId, answer: &Answer, cx: &mut Context<'_>) {
         let Some(run) = self.get_mut(job) else { return };
         let waiting = std::mem::take(&mut run.ending.waiting);
-        waiting.into_iter().for_each(|peer| peers.answer(peer, answer, turn, engine));
+        waiting.into_iter().for_each(|peer| cx.peers.answer(peer, answer, cx.turn, cx.engine));
     }
 }

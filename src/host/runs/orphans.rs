@@ -12,9 +12,9 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
 use crate::guard::orphans::{self, Found, Orphans, Others};
 use crate::guard::spawn;
+use crate::host::context::Context;
 use crate::host::orders::{Again, Step};
 use crate::host::orphan_hunt::{HUNT_PAUSE, OrphanHunt, SOON};
-use crate::host::peers::Peers;
 use crate::host::run::{ActiveRun, Pause};
 use crate::host::turn::Turn;
 use crate::io::port::Port;
@@ -78,21 +78,14 @@ impl Runs {
         owing.iter().copied().filter(is_due).collect()
     }
 
-    /// Does what is due for one of these jobs. `helpers` are the host's children that belong to no run. Returns true if
-    /// the job needs another guard.
-    pub(in crate::host) fn tick_owing(
-        &mut self,
-        job: JobId,
-        helpers: &[Pid],
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-    ) -> bool {
+    /// Does what is due for one of these jobs. Returns true if the job needs another guard.
+    pub(in crate::host) fn tick_owing(&mut self, job: JobId, cx: &mut Context<'_>) -> bool {
         if let Some(link) = self.link(job) {
             // The guard's earlier words count: it may be this host that was stopped.
             link.control.expect_input();
-            self.visit_control(job, turn, engine, peers);
+            self.visit_control(job, cx);
         }
+        let Context { turn, engine, .. } = cx;
         let Some(run) = self.get_mut(job) else { return false };
         if let Some(link) = &mut run.guard {
             match link.orders.tick(turn.now) {
@@ -108,26 +101,19 @@ impl Runs {
         }
         let Some(run) = self.get(job).filter(|run| run.guard.is_none()) else { return false };
         if run.again.is_none() {
-            self.look_for_orphans(job, helpers, turn, engine);
+            self.look_for_orphans(job, turn, engine);
         }
         self.get(job).is_some_and(|run| run.again.is_some())
     }
 
     /// Ends what lives on without its guard: with SIGKILL, or with SIGTERM and a grace.
-    pub(super) fn pursue_orphans(
-        &mut self,
-        job: JobId,
-        is_kill: bool,
-        helpers: &[Pid],
-        turn: &mut Turn,
-        engine: &mut Engine,
-    ) {
+    pub(super) fn pursue_orphans(&mut self, job: JobId, is_kill: bool, turn: &mut Turn, engine: &mut Engine) {
         let Some(hunt) = self.get_mut(job).and_then(|run| run.hunt.as_mut()) else { return };
         hunt.look_at = turn.now;
         if is_kill {
             hunt.kills_until.get_or_insert(turn.now + limits::ORPHAN_HUNT);
         }
-        self.look_for_orphans(job, helpers, turn, engine);
+        self.look_for_orphans(job, turn, engine);
         if !is_kill && let Some(hunt) = self.get(job).and_then(|run| run.hunt.as_ref()) {
             orphans::terminate(&hunt.living);
         }
@@ -135,9 +121,9 @@ impl Runs {
 
     /// Looks at processes that live on without their guard, and continues the guards of ended commands. A stopped guard
     /// does not notice the end of what it watches, and no order comes to wake it.
-    pub(in crate::host) fn take_stock(&mut self, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) {
+    pub(in crate::host) fn take_stock(&mut self, turn: &mut Turn, engine: &mut Engine) {
         for job in self.owing.clone() {
-            self.look_for_orphans(job, helpers, turn, engine);
+            self.look_for_orphans(job, turn, engine);
         }
         for link in self.all.values().filter_map(|run| run.guard.as_ref()).filter(|link| link.shell_is_over) {
             spawn::wake(link.pid, link.control.fd());
@@ -152,7 +138,7 @@ impl Runs {
     }
 
     /// Looks at what a dead guard left: kills it if it is hunted, and notices its end.
-    pub(super) fn look_for_orphans(&mut self, job: JobId, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) {
+    pub(super) fn look_for_orphans(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
         let Some(mut hunt) = self.get_mut(job).and_then(|run| run.hunt.take()) else { return };
         if hunt.waits_for_death(turn.now) {
             return self.put_back(job, hunt);
@@ -160,7 +146,7 @@ impl Runs {
         let is_first = std::mem::take(&mut hunt.is_first_look);
         // A process that belongs to no known run is more likely one of a run whose guard died while its shell ran.
         let takes_strays = || hunt.kills_until.is_some() || (is_first && !self.are_others_hunted());
-        hunt.living = match hunt.orphans.look(&self.others(job, helpers), takes_strays) {
+        hunt.living = match hunt.orphans.look(&self.others(job), takes_strays) {
             Found::Living(living) => living,
             Found::Unsure if hunt.kills_until.is_none_or(|until| turn.now < until) => {
                 hunt.is_first_look = is_first;
@@ -193,14 +179,19 @@ impl Runs {
         }
     }
 
+    /// Notes the host's children that belong to no run, before a look at orphans: they come and go.
+    pub(in crate::host) fn note_helpers(&mut self, helpers: impl Iterator<Item = Pid>) {
+        self.helpers = helpers.collect();
+    }
+
     /// The processes that a look must tell apart from the orphans of a job.
-    fn others(&self, job: JobId, helpers: &[Pid]) -> Others<'_> {
+    fn others(&self, job: JobId) -> Others<'_> {
         let guards = self.all.values().filter_map(ActiveRun::guard_pid);
         let free = self.free.iter().map(|(guard, _)| *guard);
         let others = self.all.iter().filter(|(other, _)| **other != job);
         Others {
             kin: &self.kin,
-            known: guards.chain(free).chain(helpers.iter().copied()).collect::<BTreeSet<Pid>>(),
+            known: guards.chain(free).chain(self.helpers.iter().copied()).collect::<BTreeSet<Pid>>(),
             orphans: self.all.values().filter_map(|run| Some(&run.hunt.as_ref()?.orphans)).collect(),
             left: others.flat_map(|(_, run)| run.left.iter().copied()).collect(),
         }

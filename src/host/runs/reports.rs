@@ -6,9 +6,8 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{LeftProcess, TerminalWish};
 use crate::core::job::{Job, Order};
 use crate::guard::control::{self, GuardReport};
-use crate::host::peers::Peers;
+use crate::host::context::Context;
 use crate::host::start_errors;
-use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use crate::io::port::ReadOutcome;
 use crate::journal::record::PublishedCard;
@@ -29,20 +28,14 @@ impl Runs {
     }
 
     /// Takes a guard's reports. The tick of the same turn deals with its end.
-    pub(in crate::host) fn visit_control(
-        &mut self,
-        job: JobId,
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-    ) {
+    pub(in crate::host) fn visit_control(&mut self, job: JobId, cx: &mut Context<'_>) {
         self.flush_guard(job);
         let mut is_gone = false;
         let Some(link) = self.link(job) else { return };
         while link.control.is_readable() && !is_gone {
-            let buffer = &mut turn.buffer;
+            let buffer = &mut cx.turn.buffer;
             match link.control.read(|fd| socket::receive(fd, buffer)) {
-                ReadOutcome::Bytes(length) => link.inbox.extend_from_slice(&turn.buffer[..length]),
+                ReadOutcome::Bytes(length) => link.inbox.extend_from_slice(&cx.turn.buffer[..length]),
                 ReadOutcome::Nothing => {}
                 ReadOutcome::End => is_gone = true,
             }
@@ -51,72 +44,72 @@ impl Runs {
         let mut chunks = reports.chunks_exact(control::REPORT_BYTES);
         for chunk in &mut chunks {
             if let Some(report) = chunk.first_chunk().and_then(GuardReport::decode) {
-                self.on_report(job, report, turn, engine, peers);
+                self.on_report(job, report, cx);
             }
         }
         let rest = chunks.remainder().to_vec();
         if is_gone {
-            self.on_guard_gone(job, turn, engine);
+            self.on_guard_gone(job, cx.turn, cx.engine);
         } else if let Some(link) = self.link(job) {
             link.inbox = rest;
             if link.is_free {
-                self.on_guard_free(job, turn, engine);
+                self.on_guard_free(job, cx.turn, cx.engine);
             }
         }
-        turn.touch(job);
+        cx.turn.touch(job);
     }
 
-    fn on_report(&mut self, job: JobId, report: GuardReport, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+    fn on_report(&mut self, job: JobId, report: GuardReport, cx: &mut Context<'_>) {
         let Some(run) = self.get_mut(job) else { return };
         if !matches!(report, GuardReport::Ready { .. } | GuardReport::Begun) {
             run.on_begun();
         }
         match report {
-            GuardReport::Ready { is_detached } => self.on_ready(job, is_detached, turn, engine, peers),
-            GuardReport::Begun => self.begin(job, None, turn, engine, peers),
+            GuardReport::Ready { is_detached } => self.on_ready(job, is_detached, cx),
+            GuardReport::Begun => self.begin(job, None, cx),
             GuardReport::Fed => run.lock_terminal(),
-            GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
+            GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(cx.turn.now)),
             GuardReport::Failed { stage, errno } => {
                 let known = &run.description;
                 let PublishedCard { shell, dir, .. } = &known.card;
                 let why = match known.is_words {
-                    true => start_errors::of_words((shell, dir), stage, errno),
+                    true => start_errors::of_words(shell, dir, stage, errno),
                     false => start_errors::at_stage(shell, stage, errno),
                 };
-                self.on_not_started(job, why, engine);
+                self.on_not_started(job, why, cx.engine);
             }
             GuardReport::OutOfReach { descriptor, limit } => {
-                self.on_not_started(job, start_errors::out_of_reach(descriptor, limit), engine);
+                self.on_not_started(job, start_errors::out_of_reach(descriptor, limit), cx.engine);
             }
-            GuardReport::Stopped { wish, program } => self.on_asks(job, wish, program, turn, engine),
+            GuardReport::Stopped { wish, program } => self.on_asks(job, wish, program, cx),
             // Somebody who answers by now should not find an end of file before the first key.
             GuardReport::TookBack if run.answering.is_some() => {}
             GuardReport::TookBack => run.type_end_of_file(),
-            GuardReport::Given => self.on_given(job, engine),
-            GuardReport::AskerGone => engine.on_asker_gone(job),
+            GuardReport::Given => self.on_given(job, cx.engine),
+            GuardReport::AskerGone => cx.engine.on_asker_gone(job),
             GuardReport::Unkillable { pid, program } => {
                 run.guard.iter_mut().for_each(|link| link.orders.on_given_up());
                 run.ending.give_up(pid);
-                engine.on_unkillable(job, pid, program.to_string());
+                cx.engine.on_unkillable(job, pid, program.to_string());
             }
             GuardReport::ShellStopped { signal } => {
-                self.drain_streams(job, turn, engine);
-                self.on_shell_stopped(job, signal, peers, turn.now);
+                self.drain_streams(job, cx.turn, cx.engine);
+                self.on_shell_stopped(job, signal, cx.peers, cx.turn.now);
             }
-            GuardReport::ShellContinued => self.on_shell_continued(job, peers, turn.now),
-            GuardReport::KeysRead => self.on_keys_read(job, peers),
-            GuardReport::InForeground => self.on_in_foreground(job, turn, peers),
+            GuardReport::ShellContinued => self.on_shell_continued(job, cx.peers, cx.turn.now),
+            GuardReport::KeysRead => self.on_keys_read(job, cx.peers),
+            GuardReport::InForeground => self.on_in_foreground(job, cx.turn, cx.peers),
             GuardReport::TerminalReturned => {
-                self.drain_streams(job, turn, engine);
-                self.on_terminal_returned(job, peers);
+                self.drain_streams(job, cx.turn, cx.engine);
+                self.on_terminal_returned(job, cx.peers);
             }
-            GuardReport::PipeBroken => run.broken_pipe.on_signalled(turn.now),
+            GuardReport::PipeBroken => run.broken_pipe.on_signalled(cx.turn.now),
             GuardReport::Unpaused => self.on_resumed(job),
-            GuardReport::LookedForFilters { has_any } => engine.on_filters_looked_for(job, has_any, turn.now),
+            GuardReport::LookedForFilters { has_any } => cx.engine.on_filters_looked_for(job, has_any, cx.turn.now),
             GuardReport::Free => run.guard.iter_mut().for_each(|link| link.is_free = true),
             GuardReport::Exited { exit, group, has_left } => {
                 self.on_shell_over(job, has_left.then_some(group));
-                self.on_exited(job, exit, turn, engine, peers);
+                self.on_exited(job, exit, cx);
                 if has_left {
                     self.stragglers.push_back(job);
                 }
@@ -124,17 +117,19 @@ impl Runs {
         }
     }
 
-    fn on_asks(&mut self, job: JobId, wish: TerminalWish, program: Program, turn: &mut Turn, engine: &mut Engine) {
+    fn on_asks(&mut self, job: JobId, wish: TerminalWish, program: Program, cx: &mut Context<'_>) {
         // One that has lost its terminal was continued by that.
         if self.get_mut(job).is_none_or(|run| run.is_hung_up()) {
             return;
         }
         // The command's earlier output, the prompt perhaps, comes before the word that it asked.
-        self.drain_streams(job, turn, engine);
-        engine.on_input_stop(job, wish, program.to_string(), self.prompts.wait(turn.now), turn.now);
+        self.drain_streams(job, cx.turn, cx.engine);
+        let now = cx.turn.now;
+        cx.engine.on_input_stop(job, wish, program.to_string(), self.prompts.wait(now), now);
     }
 
-    fn on_exited(&mut self, job: JobId, exit: Exit, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+    fn on_exited(&mut self, job: JobId, exit: Exit, cx: &mut Context<'_>) {
+        let Context { turn, engine, peers } = cx;
         self.ended_outputs.retain(|(_, other, _)| *other != job);
         // One that was killed while it was stopped has left its shim stopped.
         self.on_shell_continued(job, peers, turn.now);
@@ -198,15 +193,9 @@ impl Runs {
     }
 
     /// Answers the peers that wait for the end of a command with the processes of it that cannot be killed.
-    pub(in crate::host) fn answer_unkillable(
-        &mut self,
-        job: JobId,
-        turn: &mut Turn,
-        engine: &mut Engine,
-        peers: &mut Peers,
-    ) {
+    pub(in crate::host) fn answer_unkillable(&mut self, job: JobId, cx: &mut Context<'_>) {
         let Some(run) = self.get_mut(job).filter(|run| !run.ending.unkillable.is_empty()) else { return };
         let unkillable = std::mem::take(&mut run.ending.unkillable);
-        self.answer_ending(job, unkillable, turn, engine, peers);
+        self.answer_ending(job, unkillable, cx);
     }
 }

@@ -16,6 +16,13 @@ use crate::io::port::{Port, ReadOutcome};
 use crate::limits;
 use crate::sys::{self, tree};
 
+/// The bytes that were read of a stream.
+#[derive(Debug, Clone, Copy)]
+struct ReadBytes<'a> {
+    bytes: &'a [u8],
+    at: Instant,
+}
+
 impl Runs {
     /// Remembers an event of a stream's. Returns true if it calls for a visit.
     pub(in crate::host) fn remember_stream(&mut self, job: JobId, stream: Stream, event: Ready) -> bool {
@@ -67,7 +74,7 @@ impl Runs {
             turn.queue(port.token());
         }
         if filled > 0 && has_log {
-            self.on_output(job, stream, filled, turn, engine);
+            self.on_output(job, stream, ReadBytes { bytes: &turn.buffer[..filled], at: turn.now }, engine);
             if stream == Stream::Tty {
                 self.on_shown(job, turn, engine);
             }
@@ -87,8 +94,8 @@ impl Runs {
         turn.touch(job);
     }
 
-    fn on_output(&mut self, job: JobId, stream: Stream, length: usize, turn: &Turn, engine: &mut Engine) {
-        let bytes = &turn.buffer[..length];
+    fn on_output(&mut self, job: JobId, stream: Stream, read: ReadBytes<'_>, engine: &mut Engine) {
+        let ReadBytes { bytes, at } = read;
         if let Some(run) = self.get_mut(job) {
             run.bind_failure.push(bytes);
             if stream == Stream::Tty {
@@ -97,22 +104,22 @@ impl Runs {
         }
         let secret = match self.get_mut(job).map(|run| &mut run.secret) {
             Some(secret) if stream == Stream::Tty || (stream == Stream::Err && secret.is_shown_elsewhere()) => {
-                secret.find(bytes, turn.now)
+                secret.find(bytes, at)
             }
             _ => Vec::new(),
         };
         let mut from = 0;
         for part in secret {
             if from < part.start {
-                engine.on_output(job, stream, bytes[from..part.start].into(), turn.now);
+                engine.on_output(job, stream, bytes[from..part.start].into(), at);
             }
             from = part.end;
-            engine.on_secret_echo(job, stream, bytes[part].into(), turn.now);
+            engine.on_secret_echo(job, stream, bytes[part].into(), at);
         }
         if from < bytes.len() {
-            engine.on_output(job, stream, bytes[from..].into(), turn.now);
+            engine.on_output(job, stream, bytes[from..].into(), at);
         }
-        if stream == Stream::Tty && self.get_mut(job).is_some_and(|run| run.broken_pipe.on_output(turn.now)) {
+        if stream == Stream::Tty && self.get_mut(job).is_some_and(|run| run.broken_pipe.on_output(at)) {
             engine.on_broken_pipe(job);
         }
     }

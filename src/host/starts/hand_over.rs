@@ -13,9 +13,9 @@ use crate::front::output_filter::OutputFilter;
 use crate::front::protocol::Protocol;
 use crate::front::trimmer::Trimmer;
 use crate::guard::spawn;
+use crate::host::context::Context;
 use crate::host::orders::Orders;
-use crate::host::peers::Peers;
-use crate::host::run::{ActiveRun, GuardLink, PendingStart, StreamPorts};
+use crate::host::run::{ActiveRun, Description, GuardLink, PendingStart, StreamPorts};
 use crate::host::runs::Runs;
 use crate::host::spares::{FirstInput, Spare};
 use crate::host::stream_plan::StreamPlan;
@@ -25,6 +25,16 @@ use crate::io::port::Port;
 use crate::script::{self, Fed, SudoAsks};
 use crate::sys::{self, pty, socket};
 
+/// The message with which a guard gets a command.
+struct FirstMessage<'a> {
+    bytes: &'a [u8],
+    descriptors: &'a [RawFd],
+    /// The size that the guard's terminal has by then.
+    size: pty::Size,
+    /// Another guard had the command before.
+    is_again: bool,
+}
+
 impl Starts {
     /// Hands a command to a guard. Returns the streams that the host reads of it. Everything that can fail comes before
     /// the guard has the command.
@@ -32,10 +42,10 @@ impl Starts {
         &mut self,
         job: JobId,
         pending: &PendingStart,
-        turn: &mut Turn,
-        peers: &mut Peers,
         runs: &mut Runs,
+        cx: &mut Context<'_>,
     ) -> io::Result<Streams> {
+        let Context { turn, peers, .. } = cx;
         let command = &pending.command;
         let plan = self.plan(command).controlled(runs.prompts.wait(turn.now).is_some(), || is_without(command));
         let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
@@ -53,7 +63,8 @@ impl Starts {
         let mut terminal =
             plan.is_relayed().then(|| LentTerminal::new(behind_directory, command.stdio, peers.terminals()));
         let size = self.terminal_size(command, plan);
-        let (spare, sent) = match self.give(&first, &descriptors, attempt > 0, (size, terminal.as_mut()), turn) {
+        let message = FirstMessage { bytes: &first, descriptors: &descriptors, size, is_again: attempt > 0 };
+        let (spare, sent) = match self.give(&message, terminal.as_mut(), turn) {
             Ok(given) => given,
             Err(error) => {
                 streams.into_iter().flatten().for_each(|port: Port| port.close(&mut turn.poller));
@@ -65,27 +76,32 @@ impl Starts {
         if let Some(run) = runs.get_mut(job) {
             run.relay = terminal.as_ref().map(|terminal| terminal.relay(command.stdio));
             run.tty = plan.tty();
-            self.prepare_peer(job, run, command, plan, terminal, peers);
-            bind(job, run, spare, orders, streams, turn);
+            if let Some(peer) = run.peer.and_then(|peer| peers.get_mut(peer)) {
+                peer.terminal = terminal.and_then(LentTerminal::into_inner);
+                self.prepare_protocol(&mut peer.protocol, command, plan, &run.description);
+            }
+            streams[Stream::Tty as usize] = Some(spare.master);
+            run.streams = streams;
+            run.guard = Some(GuardLink::new(spare.pid, spare.control, orders));
+            name_sources(job, run, turn);
         }
         runs.owe(job);
         runs.flush_guard(job);
         Ok(plan.streams())
     }
 
-    /// Sends the first bytes to a guard whose terminal has this size by then. Returns the guard and how many bytes it
-    /// took. A guard that waited may have been killed meanwhile: then the next one gets them. If the user's processes
-    /// have more descriptors in flight than the kernel allows (ETOOMANYREFS, unix(7)), the guard inherits the
-    /// descriptors at its birth instead; waiting would not help, because those processes wait for the host. With
-    /// `is_new` no waiting guard is used, because whatever stopped or killed one of them may have done so to all.
+    /// Sends the first message to a guard. Returns the guard and how many bytes it took. A guard that waited may have
+    /// been killed meanwhile: then the next one gets them. If the user's processes have more descriptors in flight than
+    /// the kernel allows (ETOOMANYREFS, unix(7)), the guard inherits the descriptors at its birth instead; waiting would
+    /// not help, because those processes wait for the host. If another guard had the command before, no waiting one is
+    /// used, because whatever stopped or killed one of them may have done so to all.
     fn give(
         &mut self,
-        first: &[u8],
-        descriptors: &[RawFd],
-        is_new: bool,
-        (size, mut terminal): (pty::Size, Option<&mut LentTerminal>),
+        message: &FirstMessage<'_>,
+        mut terminal: Option<&mut LentTerminal>,
         turn: &mut Turn,
     ) -> io::Result<(Spare, usize)> {
+        let FirstMessage { bytes, descriptors, size, is_again } = *message;
         let mut may_travel = true;
         // A guard that serves again leaves its old terminal with fewer calls when that is closed.
         turn.close_ended();
@@ -93,7 +109,7 @@ impl Starts {
             let (travelling, held) = if may_travel { (descriptors, &[][..]) } else { (&[][..], descriptors) };
             let mut spare = match &terminal {
                 Some(_) => self.spares.make_with(&mut turn.poller, held, FirstInput::Nothing)?,
-                None if may_travel && !is_new => self.spares.take(&mut turn.poller)?,
+                None if may_travel && !is_again => self.spares.take(&mut turn.poller)?,
                 None => self.spares.make_with(&mut turn.poller, held, FirstInput::End)?,
             };
             if let Some(terminal) = &mut terminal {
@@ -103,7 +119,7 @@ impl Starts {
             if size != self.size {
                 let _ = pty::resize(spare.master.fd(), size);
             }
-            match spare.control.write(|fd| socket::send(fd, first, travelling)) {
+            match spare.control.write(|fd| socket::send(fd, bytes, travelling)) {
                 Ok(sent) => {
                     // One that stops from now on is continued until it has begun, which it owes the host.
                     spawn::wake_if_stopped(spare.pid, spare.control.fd());
@@ -121,29 +137,25 @@ impl Starts {
         }
     }
 
-    /// Tells the peer's protocol how the run's output comes.
-    fn prepare_peer(
+    /// Tells the protocol of a run's peer how the run's output comes.
+    fn prepare_protocol(
         &self,
-        job: JobId,
-        run: &ActiveRun,
+        protocol: &mut Protocol,
         command: &Command,
         plan: StreamPlan,
-        terminal: Option<LentTerminal>,
-        peers: &mut Peers,
+        description: &Description,
     ) {
-        let Some(peer) = run.peer.and_then(|peer| peers.get_mut(peer)) else { return };
-        peer.terminal = terminal.and_then(LentTerminal::into_inner);
-        let secrets = run.description.secrets.as_ref();
-        if let (Protocol::Jsonl(jsonl), Some(secrets)) = (&mut peer.protocol, secrets) {
+        let secrets = description.secrets.as_ref();
+        if let (Protocol::Jsonl(jsonl), Some(secrets)) = (&mut *protocol, secrets) {
             jsonl.mask(secrets);
         }
-        if let Protocol::Shim(shim) = &mut peer.protocol {
+        if let Protocol::Shim(shim) = protocol {
             let (window, policy) = (self.window(command), self.options.sanitize);
             let filters = OutputFilter::both(command, plan.is_as_written(), policy, window, secrets);
             let filters = match command.output_budget(self.options.budget) {
                 None => filters,
                 Some(budget) => {
-                    let handle = self.output_handle(job, command);
+                    let handle = self.output_handle(JobId(description.card.seq), command);
                     filters.map(|filter| filter.within(Trimmer::new(budget, handle.clone())))
                 }
             };
@@ -163,18 +175,12 @@ fn is_without(command: &Command) -> bool {
     command.line.words.is_none() && (script::shell_controls_jobs(&command.exec) || fed() != Fed::Nothing)
 }
 
-/// The run now has a guard and streams.
-fn bind(job: JobId, run: &mut ActiveRun, spare: Spare, orders: Orders, mut streams: StreamPorts, turn: &mut Turn) {
-    let Spare { pid, mut control, master, .. } = spare;
-    control.expect_input();
-    streams[Stream::Tty as usize] = Some(master);
-    for (stream, port) in Stream::ALL.into_iter().zip(&streams) {
+/// Names a run's streams and its guard as sources of events.
+fn name_sources(job: JobId, run: &ActiveRun, turn: &mut Turn) {
+    for (stream, port) in Stream::ALL.into_iter().zip(&run.streams) {
         if let Some(port) = port {
             turn.name(port.token(), Source::Stream(job, stream));
         }
     }
-    turn.name(control.token(), Source::Control(job));
-    run.streams = streams;
-    let (inbox, shell_is_over, has_left, is_free, left_by) = (Vec::new(), false, false, false, None);
-    run.guard = Some(GuardLink { pid, control, orders, inbox, shell_is_over, has_left, is_free, left_by });
+    run.guard.iter().for_each(|link| turn.name(link.control.token(), Source::Control(job)));
 }
