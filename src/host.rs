@@ -18,9 +18,9 @@
 //! Each part of the state has one owner. A method of an owner takes what else it changes as a `&mut` parameter, so its
 //! signature says what it touches; turn, engine and peers together are a `Context` (`context.rs`). What touches nearly
 //! everything is a method of `Host` itself, and no other file has any: the loop (here), requests (`requests.rs`,
-//! `submissions.rs`, `supervision.rs`, `answer_requests.rs`, and of `rpc/` the files `serve.rs`, `start.rs`, `control.rs`
-//! and `projects.rs`), the keys (`console_keys.rs`), what the human is told of the whole (`overview.rs`), the opening
-//! (`opening.rs`) and the shutdown (`shutdown.rs`).
+//! `submissions.rs`, `answer_requests.rs`, and of `rpc/` the files `admission.rs` and `start.rs`), the keys
+//! (`console_keys.rs`) and the shutdown (`shutdown.rs`). What serves requests about commands borrows a part of the host:
+//! `Commands` (`supervision.rs`) for people, `RpcService` (`rpc/serve.rs`) for programs.
 //!
 //! | owner | what it holds |
 //! |---|---|
@@ -50,8 +50,8 @@
 //! * **Prompts** (a command asks for terminal input). The header of [`crate::guard`] names every place that takes part.
 //! * **How facts enter the journal.** `host/submissions.rs` gives the journal the start record and a reader of the job's
 //!   log, from which it takes all facts.
-//! * **Acting on a run for a person** (end, signal, pause, resume), wherever it runs: `Host::control`, in `host/keeper.rs`.
-//!   What lists and answers know of it: `Host::keeper`. The words for its state: `front/run_state.rs`.
+//! * **Acting on a run for a person** (end, signal, pause, resume), wherever it runs: `RunControl`, in `host/keeper.rs`.
+//!   What lists and answers know of it: `Keeper`, there too. Lists of all: `host/supervision.rs`. The words for its state: `front/run_state.rs`.
 //! * **Signals.** For the host: `Host::visit_signals`. For a command: `Host::on_signal`, then `Job::signal`.
 //! * **What a caller is told when nothing can run.** `host/notices.rs` and `host/start_errors.rs`.
 //!
@@ -117,21 +117,26 @@ use crate::core::job::Order;
 use crate::front::span::SpanIds;
 use crate::io::poller::Ready;
 use crate::limits;
-use crate::sys::closer;
+use crate::sink::console::status_line::StatusFacts;
 use crate::sys::signal::HostSignals;
+use crate::sys::{closer, looker};
+use crate::text::agent_name::agent_name;
 use crate::text::reason::reason;
 
 use callers::Callers;
 use context::Context;
 use door::Door;
+use idle_end::IdleEnd;
+use keeper::Keeper;
 use notifier::Notifier;
+use opening::Opened;
 pub use options::{Color, HostOptions};
 use peers::Peers;
 use project_sessions::ProjectSessions;
 pub use prompt_policy::PromptChoice;
 use recorder_link::RecorderLink;
 use reports::Reports;
-use rpc::RpcClients;
+use rpc::{RpcClients, RpcService};
 use rules::WatchedRules;
 use runs::Runs;
 use sandbox_check::SandboxCheck;
@@ -139,6 +144,7 @@ use screen::Screen;
 pub use screen::new_console;
 pub use started_agents::has_shells;
 use starts::Starts;
+use supervision::Commands;
 use tally::Tally;
 use turn::{Source, Turn};
 use unseen::Claims;
@@ -175,6 +181,44 @@ pub struct Host {
 }
 
 impl Host {
+    /// Becomes the host: takes the lock, opens journal and socket, takes the terminal over.
+    ///
+    /// # Errors
+    /// What it needs is not available: the notice says what, and what to do.
+    pub fn open(options: HostOptions) -> Result<Self, Notice> {
+        let opened = Opened::take(&options)?;
+        let rules = options.gate.clone().map(|gate| WatchedRules::new(*gate));
+        let greeting = opened.greeting(&options, rules.as_ref());
+        let now = Instant::now();
+        let mut host = Self {
+            turn: opened.turn,
+            engine: Engine::default(),
+            door: opened.door,
+            signals: opened.signals,
+            sandbox_check: opened.sandbox_check,
+            claims: Claims::new(now),
+            reports: Reports::new(&options.socket, options.reports, now),
+            peers: Peers::new(),
+            starts: Starts::new(options.clone(), opened.inherited, opened.console),
+            runs: opened.runs,
+            screen: opened.screen,
+            recorder: opened.recorder,
+            tally: Tally::new(now),
+            notifier: Notifier::new(options.notify.clone()),
+            span_ids: SpanIds::default(),
+            callers: Callers::new(IdleEnd::new(options.end_idle, now)),
+            projects: opened.projects,
+            rpc: RpcClients::default(),
+            rules,
+            closing: Closing::No,
+            options,
+        };
+        host.reports.check(&mut host.turn, &mut host.screen);
+        greeting.into_iter().for_each(|line| host.screen.say(line));
+        host.screen.end_paragraph();
+        Ok(host)
+    }
+
     /// Runs until the host was asked to end and everything has ended.
     ///
     /// # Errors
@@ -343,6 +387,26 @@ impl Host {
         self.starts.keep(self.runs.take_free(), turn);
     }
 
+    /// Ends what a person wants ended, and looks at guards that owe something or died.
+    fn tick_runs(&mut self) {
+        let now = self.turn.now;
+        let (has_endings, due) = (self.runs.has_due_endings(now), self.runs.due_owing(now));
+        if !has_endings && due.is_empty() {
+            return;
+        }
+        self.note_helpers();
+        let Self { turn, engine, peers, runs, starts, .. } = self;
+        let cx = &mut Context { turn, engine, peers };
+        if has_endings {
+            runs.tick_endings(cx);
+        }
+        for job in due {
+            if runs.tick_owing(job, cx) {
+                starts.begin_again(job, runs, cx);
+            }
+        }
+    }
+
     fn perform(&mut self) {
         while let Some(effect) = self.engine.next_effect() {
             match effect {
@@ -385,7 +449,8 @@ impl Host {
         }
         screen.pump(engine, turn.now);
         screen.viewers.pump(is_closing && engine.is_idle(), turn, engine, peers);
-        self.call_human(&dirty);
+        let calls = self.notifier.calls(&dirty, &self.engine, &self.runs);
+        self.notifier.call_human(calls, &mut self.screen, self.turn.now);
         self.start_again();
         if has_news {
             self.note_prompts();
@@ -407,6 +472,49 @@ impl Host {
         if peers.take_has_left() {
             self.door.on_room(turn);
         }
+    }
+
+    /// Draws the status line when that is due.
+    fn refresh_status(&mut self) {
+        let now = self.turn.now;
+        if !self.screen.is_status_due(now) {
+            return;
+        }
+        let mut facts = StatusFacts {
+            now: Some(now),
+            agents: self.tally.agents(),
+            silent: self.callers.started.silent().map(|name| agent_name(name, 1, "")).collect(),
+            commands: self.engine.count(),
+            failed: self.tally.failed_today(),
+            shown: self.interruptible().map(|job| job.0),
+            is_ending: self.is_closing(),
+            socket: self.door.path().display().to_string(),
+            ..StatusFacts::default()
+        };
+        let keepers = Keeper::all(&self.runs, &self.reports);
+        overview::add_commands(&mut facts, keepers, &self.engine, &self.screen);
+        self.screen.draw_status(facts, now);
+    }
+
+    /// The commands, to be listed or acted on.
+    fn commands(&mut self) -> Commands<'_> {
+        self.rpc_service().commands
+    }
+
+    fn rpc_service(&mut self) -> RpcService<'_> {
+        self.note_helpers();
+        let Self {
+            turn, engine, peers, screen, runs, reports, recorder, tally, callers, options, rpc, projects, ..
+        } = self;
+        let (started, grace) = (&callers.started, options.grace);
+        let commands = Commands { turn, engine, peers, screen, runs, reports, recorder, tally, started, grace };
+        RpcService { rpc, projects, commands }
+    }
+
+    /// Tells the runs which of the host's children belong to none of them.
+    fn note_helpers(&mut self) {
+        let helpers = self.starts.pids().chain(self.recorder.pid()).chain(self.screen.helpers());
+        self.runs.note_helpers(helpers.chain(self.notifier.pids()).chain(closer::pids()).chain(looker::pids()));
     }
 
     /// Returns true if the host is ending and everything is over, or took too long.

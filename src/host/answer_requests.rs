@@ -47,7 +47,7 @@ impl Host {
         if !self.engine.job(job).is_some_and(Job::is_running) {
             return self.fail(id, &not_there(job));
         }
-        match self.control(job).and_then(|run| run.signal(Signal::new(signal))) {
+        match self.commands().control(job).and_then(|run| run.signal(Signal::new(signal))) {
             Ok(()) => self.peers.answer(id, &Answer::Send { seq: job.0, bytes: 0 }, &mut self.turn, &mut self.engine),
             Err(notice) => self.fail(id, &notice),
         }
@@ -94,7 +94,7 @@ impl Host {
         if !request.watch {
             self.runs.size_answer(job, pty::Size { rows: request.rows, cols: request.cols });
         }
-        let described = self.keeper(job).map(Keeper::description);
+        let described = Keeper::of(job, &self.runs, &self.reports).map(Keeper::description);
         let command = described.map(|description| description.card.command.clone()).unwrap_or_default();
         self.peers.attach(id, job, &Answer::Attach { seq: job.0, command }, &mut self.engine);
     }

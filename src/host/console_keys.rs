@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Host;
 use super::answering::Answerer;
+use super::prompt_policy::young_until;
 use super::runs::{AnswerWish, KillRequest, NoAnswer};
 use super::screen::KeyboardTick;
 use crate::core::end::Stopper;
@@ -13,7 +14,6 @@ use crate::core::engine::JobId;
 use crate::core::entry::AnswerPlace;
 use crate::core::job::Job;
 use crate::io::poller::Token;
-use crate::limits;
 use crate::sink::console::keyboard::{KeyAction, Situation};
 
 /// What `?` shows.
@@ -111,9 +111,9 @@ impl Host {
 
     /// Returns true if a key may answer this command's prompt now: a key that comes too soon was meant for something
     /// else.
-    pub(super) fn may_be_answered(&self, job: JobId, now: Instant) -> bool {
+    fn may_be_answered(&self, job: JobId, now: Instant) -> bool {
         let waiting = self.engine.job(job).and_then(Job::waiting);
-        waiting.is_none_or(|prompt| now.saturating_duration_since(prompt.since) >= limits::PROMPT_YOUNG)
+        waiting.is_none_or(|prompt| now >= young_until(prompt))
     }
 
     fn answer_by_key(&mut self, job: JobId) {
@@ -162,7 +162,7 @@ impl Host {
 
     fn kill_by_key(&mut self, job: JobId) {
         let request = KillRequest { peer: None, job, by: Stopper::Console, grace: self.options.grace };
-        if let Err(notice) = self.end_run(request) {
+        if let Err(notice) = self.commands().end_run(request) {
             self.screen.tell(notice.problem, self.turn.now);
         }
     }

@@ -3,8 +3,10 @@
 //! Invariants: the loop never waits for it; at most [`limits::NOTIFY_MAX`] run at once; the kernel reaps them.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Instant;
 
 use super::runs::Runs;
+use super::screen::Screen;
 use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
 use crate::limits;
@@ -13,15 +15,16 @@ use crate::sys::tree::{self, Process};
 use crate::text::escape::escape_line;
 use crate::text::prompt::{prompt_words, quoted};
 use crate::text::reason::reason;
+use crate::text::safe_text::SafeText;
 use rexec_sh::protocol::process::Pid;
 
 #[derive(Debug)]
 pub(super) struct Call {
-    pub(super) run: u64,
-    pub(super) agent: String,
-    pub(super) command: String,
+    run: u64,
+    agent: String,
+    command: String,
     /// One sentence.
-    pub(super) message: String,
+    message: String,
 }
 
 #[derive(Debug)]
@@ -38,6 +41,16 @@ pub(super) struct Notifier {
 impl Notifier {
     pub(super) fn new(command: Option<String>) -> Self {
         Self { command, called: BTreeSet::new(), running: Vec::new(), sessions: VecDeque::new() }
+    }
+
+    /// Rings for each of these calls, and runs the human's command for it.
+    pub(super) fn call_human(&mut self, calls: Vec<Call>, screen: &mut Screen, now: Instant) {
+        for call in calls {
+            screen.ring(&SafeText::escaped(&call.message));
+            if let Some(problem) = self.run_command(&call) {
+                screen.tell(problem, now);
+            }
+        }
     }
 
     /// The calls for those of the changed commands that began to wait for the human's answer, one for each.
@@ -65,7 +78,7 @@ impl Notifier {
     }
 
     /// Starts the human's command for a call. Returns the problem with that, for the human.
-    pub(super) fn call(&mut self, call: &Call) -> Option<String> {
+    fn run_command(&mut self, call: &Call) -> Option<String> {
         let command = self.command.as_deref()?;
         self.running.retain(|known| tree::process(known.pid).is_some_and(|now| now.start == known.start));
         if self.running.len() >= limits::NOTIFY_MAX {

@@ -5,49 +5,55 @@ use std::path::Path;
 
 use rexec_sh::protocol::notice::Notice;
 
-use super::callers::Callers;
 use super::door::{self, Door};
-use super::idle_end::IdleEnd;
 use super::json_command::Inherited;
-use super::notifier::Notifier;
 use super::options::HostOptions;
-use super::peers::Peers;
 use super::project_sessions::ProjectSessions;
 use super::prompt_policy::PromptPolicy;
 use super::recorder_link::RecorderLink;
-use super::reports::Reports;
-use super::rpc::RpcClients;
 use super::rules::WatchedRules;
 use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
-use super::starts::Starts;
-use super::tally::Tally;
 use super::turn::{Source, Turn};
-use super::unseen::Claims;
-use super::{Closing, Host};
-use crate::core::engine::Engine;
 use crate::front::projects::Projects;
-use crate::front::span::SpanIds;
 use crate::io::poller::Poller;
 use crate::recorder;
 use crate::sys::own_table;
 use crate::sys::signal::HostSignals;
-use crate::sys::{self, closer, looker, process};
+use crate::sys::{self, closer, looker, process, pty};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
 /// Columns that a path may take.
 const PATH_COLUMNS: usize = 1_024;
 
-impl Host {
-    /// Becomes the host: takes the lock, opens journal and socket, takes the terminal over.
+/// The parts of a host that may be refused, or tell the human something.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) turn: Turn,
+    pub(super) inherited: Inherited,
+    pub(super) sandbox_check: SandboxCheck,
+    pub(super) runs: Runs,
+    pub(super) signals: HostSignals,
+    pub(super) recorder: RecorderLink,
+    pub(super) door: Door,
+    pub(super) screen: Screen,
+    /// The size of the human's terminal.
+    pub(super) console: Option<pty::Size>,
+    pub(super) projects: ProjectSessions,
+    /// What the human should know of all that.
+    said: Vec<String>,
+}
+
+impl Opened {
+    /// Takes the lock, opens journal and socket, takes the terminal over.
     ///
     /// # Errors
-    /// What it needs is not available: the notice says what, and what to do.
-    pub fn open(options: HostOptions) -> Result<Self, Notice> {
+    /// See [`super::Host::open`].
+    pub(super) fn take(options: &HostOptions) -> Result<Self, Notice> {
         let inherited = Inherited::read();
-        let sandbox_check = SandboxCheck::new(&options);
+        let sandbox_check = SandboxCheck::new(options);
         own_table::reserve().map_err(|error| cannot_start("reserve descriptors", &error))?;
         let lock = door::claim(&options.socket)?;
         // A host that ends in order removes its socket.
@@ -64,7 +70,7 @@ impl Host {
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;
         let signals_token = poller.register(&signals).map_err(|error| cannot_start("wait for signals", &error))?;
         // Last: until then standard error is the caller's own, and its text has arrived when this process ends.
-        let mut screen = Screen::take(&mut poller, &options, is_after_kill)
+        let mut screen = Screen::take(&mut poller, options, is_after_kill)
             .map_err(|error| cannot_start("use the terminal", &error))?;
         let console = screen.measure(std::time::Instant::now());
         let mut turn = Turn::new(poller);
@@ -76,50 +82,25 @@ impl Host {
             token.into_iter().for_each(|token| turn.name(token, source));
         }
         let projects = projects(&options.home, &mut said);
-        let mut host = Self {
-            turn,
-            engine: Engine::default(),
-            door,
-            signals,
-            sandbox_check,
-            claims: Claims::new(std::time::Instant::now()),
-            reports: Reports::new(&options.socket, options.reports, std::time::Instant::now()),
-            peers: Peers::new(),
-            starts: Starts::new(options.clone(), inherited, console),
-            runs,
-            screen,
-            recorder,
-            tally: Tally::new(std::time::Instant::now()),
-            notifier: Notifier::new(options.notify.clone()),
-            span_ids: SpanIds::default(),
-            callers: Callers::new(IdleEnd::new(options.end_idle, std::time::Instant::now())),
-            projects,
-            rpc: RpcClients::default(),
-            rules: options.gate.clone().map(|gate| WatchedRules::new(*gate)),
-            closing: Closing::No,
-            options,
-        };
-        host.reports.check(&mut host.turn, &mut host.screen);
-        host.greet(&said);
-        Ok(host)
+        Ok(Self { turn, inherited, sandbox_check, runs, signals, recorder, door, screen, console, projects, said })
     }
 
-    fn greet(&mut self, said: &[String]) {
+    /// The lines that the host shows first.
+    pub(super) fn greeting(&self, options: &HostOptions, rules: Option<&WatchedRules>) -> Vec<String> {
         let name = |path: &Path| escape_line(&path.to_string_lossy(), PATH_COLUMNS);
-        let journal = self.recorder.path().unwrap_or_else(|| self.options.home.clone());
+        let journal = self.recorder.path().unwrap_or_else(|| options.home.clone());
         let mut lines = vec![
             format!("rexec host listening on {}", name(self.door.path())),
             format!("rexec journal: {}", name(&journal)),
         ];
         let warning = (process::uid() == 0)
             .then(|| "this host is root's: whoever reaches its socket as root runs commands as root".to_owned());
-        let said = said.iter().chain(&self.options.of_file).map(|text| escape_line(text, PATH_COLUMNS));
-        let rules = self.rules.as_ref().map(WatchedRules::greeting);
+        let said = self.said.iter().chain(&options.of_file).map(|text| escape_line(text, PATH_COLUMNS));
+        let rules = rules.map(WatchedRules::greeting);
         lines.extend(
             said.chain(rules).chain(warning).chain(self.sandbox_check.warning()).map(|text| format!("rexec: {text}")),
         );
-        lines.into_iter().for_each(|line| self.screen.say(line));
-        self.screen.end_paragraph();
+        lines
     }
 }
 

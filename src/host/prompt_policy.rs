@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::core::entry::Prompt;
 use crate::limits;
 
 /// A person's choice with `--prompts`.
@@ -58,6 +59,11 @@ impl PromptPolicy {
             PromptChoice::Auto | PromptChoice::Fail => None,
         }
     }
+}
+
+/// When a key may answer this prompt.
+pub(super) fn young_until(prompt: &Prompt) -> Instant {
+    prompt.since + limits::PROMPT_YOUNG
 }
 
 #[cfg(test)]

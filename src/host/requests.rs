@@ -1,7 +1,7 @@
 //! Peers' requests, and the owner that answers each.
 //!
 //! Each request of a peer comes as a [`PeerRequest`], and `Host::serve` has one arm for each. A command goes on in
-//! `submissions.rs`.
+//! `submissions.rs`; what people ask about the commands of others, in `supervision.rs`.
 
 use std::time::Instant;
 
@@ -19,7 +19,8 @@ use super::{Host, unseen};
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
 use crate::core::job::Job;
-use crate::front::PeerRequest;
+use crate::front::answer::Answer;
+use crate::front::{PeerRequest, Supervision};
 use crate::io::poller::Token;
 use crate::limits;
 use crate::sys::confinement::{Difference, Doubt, Purpose};
@@ -217,6 +218,44 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Does what a person asks about the commands of others, if the caller may: one in a sandbox sees and touches nothing
+    /// outside of it.
+    fn supervise(&mut self, id: PeerId, asked: Supervision) {
+        let is_resize = matches!(asked, Supervision::Resize(_));
+        if !is_resize && (!self.has_proof(id) || !self.is_let_supervise(id)) {
+            return;
+        }
+        let answer = match asked {
+            Supervision::List => Ok(Answer::List { runs: self.commands().all_running() }),
+            Supervision::Status => Ok(Answer::Status(Box::new(self.commands().status()))),
+            Supervision::Agent { name } => {
+                let Some(agent) = self.peers.get(id).map(|peer| peer.pid) else { return };
+                self.callers.expect(agent, &name, self.turn.now);
+                Ok(Answer::Pong { version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() })
+            }
+            Supervision::Stop { force } => return self.stop(id, force),
+            Supervision::Signal(seq, signal) => {
+                self.commands().control(JobId(seq)).and_then(|run| run.signal(signal)).map(|()| Answer::Signal { seq })
+            }
+            Supervision::Pause(seq) => self.commands().pause(JobId(seq)),
+            Supervision::Resume(seq) => self.commands().resume(JobId(seq)),
+            Supervision::Watch(request) => return self.commands().watch(id, request),
+            Supervision::Transcript { ansi } => return self.commands().tell_transcript(id, ansi),
+            Supervision::Resize(columns) => return self.screen.viewers.resize(id, columns),
+            Supervision::Kill { seq, at_once } => return self.commands().kill(id, seq, at_once),
+        };
+        match answer {
+            Ok(answer) => self.peers.answer(id, &answer, &mut self.turn, &mut self.engine),
+            Err(notice) => self.fail(id, &notice),
+        }
+    }
+
+    /// Returns true if a caller may see and end what others run. Otherwise it has got its answer.
+    pub(super) fn is_let_supervise(&mut self, id: PeerId) -> bool {
+        let may = self.may_supervise(id);
+        self.is_let(id, may, "it sees and ends no commands outside of its sandbox")
     }
 
     pub(super) fn fail(&mut self, id: PeerId, notice: &Notice) {

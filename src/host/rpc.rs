@@ -2,7 +2,8 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `rpc/serve.rs` | does what a call asks |
+//! | `rpc/admission.rs` | decides which calls are served |
+//! | `rpc/serve.rs` | does what a call asks, on the part of the host that it borrows for that |
 //! | `rpc/start.rs` | starts commands |
 //! | `rpc/control.rs` | writes to runs, signals and ends them |
 //! | `rpc/projects.rs` | defines, lists, pauses and ends project sessions |
@@ -17,6 +18,7 @@
 //! client that takes nothing holds back its foreground streaming runs and nothing else; when a client is gone, so are its
 //! foreground runs.
 
+mod admission;
 mod control;
 mod kept_run;
 mod pace;
@@ -45,8 +47,9 @@ use crate::front::rpc::reply::{RequestId, put_error, put_result};
 use crate::limits;
 use kept_run::KeptRun;
 use pace::RequestPace;
-use pending_reply::Restart;
+use pending_reply::WantedStart;
 use rexec_sh::protocol::process::Pid;
+pub(super) use serve::RpcService;
 use watcher::{ToldEvents, Watcher};
 
 /// The client to answer, and what its request calls itself. A notification is not answered.
@@ -94,7 +97,9 @@ pub(super) struct RpcClients {
     /// Clients that have something new to take.
     touched: BTreeSet<PeerId>,
     /// Starts that waited for the end of another run.
-    restarts: Vec<Restart>,
+    restarts: Vec<WantedStart>,
+    /// The start that the last call has asked for, until the host has done it.
+    wanted: Option<WantedStart>,
     /// When a run may be looked at again for its ports.
     next_port_look: Option<Instant>,
     pub(super) pace: RequestPace,

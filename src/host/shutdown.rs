@@ -4,10 +4,14 @@
 
 use std::time::{Duration, Instant};
 
+use rexec_sh::protocol::notice::Notice;
+
 use super::door::Arrival;
 use super::screen::Question;
+use super::turn::PeerId;
 use super::{Closing, Host};
 use crate::core::end::Stopper;
+use crate::front::answer::Answer;
 use crate::io::poller::Token;
 use crate::limits;
 use crate::sink::console::View;
@@ -54,11 +58,26 @@ impl Host {
         }
     }
 
+    /// Ends the host for a person, unless commands run and the person does not want to end them.
+    pub(super) fn stop(&mut self, id: PeerId, is_forced: bool) {
+        let runs = self.commands().all_running();
+        if !runs.is_empty() && !is_forced {
+            let numbers: Vec<String> = runs.iter().take(5).map(|run| format!("#{}", run.card.seq)).collect();
+            let more = if runs.len() > numbers.len() { ", …" } else { "" };
+            let problem = format_args!("commands run or left processes: {}{more}", numbers.join(", "));
+            let hint = "rexec ps shows them; rexec --stop-host --force ends them with the host";
+            return self.fail(id, &Notice::failed(problem, hint));
+        }
+        let answer = Answer::Stop { pid: std::process::id() };
+        self.peers.answer(id, &answer, &mut self.turn, &mut self.engine);
+        self.ask_to_end();
+    }
+
     /// Ends a host that nobody has needed since it last looked.
     pub(super) fn tick_idle(&mut self) {
         let is_quiet = self.callers.idle.is_quiet(self.engine.count(), self.turn.now);
         let is_needed = || self.callers.started.are_any_alive() || !self.peers.all.is_empty();
-        if is_quiet && !is_needed() && !self.is_closing() && self.all_running().is_empty() {
+        if is_quiet && !is_needed() && !self.is_closing() && self.commands().all_running().is_empty() {
             self.screen.say("… nobody has needed this host for long: it ends");
             self.ask_to_end();
         }

@@ -110,7 +110,7 @@ impl Host {
         let Some(share) = share else { return self.fail(id, &BUSY) };
         let has_terminal = self.starts.plan(&command).has_terminal();
         match self.enter(Some(id), command, descriptors, share) {
-            Some(job) => self.show_clients(job, has_terminal),
+            Some(job) => self.rpc_service().show_clients(job, has_terminal),
             None => self.fail(id, &BUSY),
         }
     }

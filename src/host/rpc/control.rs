@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Requester;
 use super::kept_run::PendingInput;
+use super::serve::RpcService;
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
 use crate::front::TerminalEvent;
@@ -11,13 +12,13 @@ use crate::front::rpc::answers::{Cancelled, Done};
 use crate::front::rpc::error::{BAD_PARAMS, RpcError};
 use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::{CancelParams, ResizeParams, SignalParams, WriteParams};
-use crate::host::Host;
 use crate::host::context::Context;
 use crate::host::runs::{InputState, KillRequest};
+use crate::host::supervision::Commands;
 use crate::limits;
 
 /// Queues input for a run. The answer comes when the run has taken it.
-impl Serve<method::Write, Requester> for Host {
+impl Serve<method::Write, Requester> for RpcService<'_> {
     fn serve(&mut self, to: &Requester, params: WriteParams) -> Served<method::Write> {
         let bytes = match (params.text, params.base64) {
             (Some(_), Some(_)) => return Err(RpcError::new(BAD_PARAMS, "base64: text is given, too")),
@@ -28,7 +29,7 @@ impl Serve<method::Write, Requester> for Host {
         };
         let job = JobId(params.run);
         self.running(job)?;
-        if self.runs.input_state(job) == InputState::Closed {
+        if self.commands.runs.input_state(job) == InputState::Closed {
             return Err(RpcError::input_is_closed(job.0));
         }
         let run = self.kept(job)?;
@@ -39,12 +40,12 @@ impl Serve<method::Write, Requester> for Host {
         }
         run.inputs.push_back(PendingInput { to: to.clone(), bytes, taken: 0, is_end: params.eof });
         self.rpc.meet(to.peer).waiting += 1;
-        self.turn.touch(job);
+        self.commands.turn.touch(job);
         Ok(None)
     }
 }
 
-impl Host {
+impl RpcService<'_> {
     /// A run that is not over. It is over for a client from the moment its exit can be told, although a process that
     /// it left may hold its output open a little longer.
     fn running(&mut self, job: JobId) -> Result<(), RpcError> {
@@ -53,57 +54,57 @@ impl Host {
     }
 }
 
-impl Serve<method::Resize, Requester> for Host {
+impl Serve<method::Resize, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, params: ResizeParams) -> Served<method::Resize> {
         let job = JobId(params.run);
         self.running(job)?;
         if params.rows == 0 || params.cols == 0 {
             return Err(RpcError::new(BAD_PARAMS, "rows: rows and cols begin at 1"));
         }
-        let has_terminal = self.runs.get(job).is_some_and(|run| run.relay.is_some() && run.peer.is_none());
+        let has_terminal = self.commands.runs.get(job).is_some_and(|run| run.relay.is_some() && run.peer.is_none());
         if !has_terminal {
             let sentence = format!("run: {} has no terminal of its own that has begun", job.0);
             return Err(RpcError::new(BAD_PARAMS, sentence).hint("start it with \"mode\":\"pty\""));
         }
         let size = TerminalEvent::Size(params.rows, params.cols);
-        let Self { turn, engine, peers, .. } = self;
-        self.runs.at_terminal(job, size, &mut Context { turn, engine, peers });
+        let Commands { turn, engine, peers, runs, .. } = &mut self.commands;
+        runs.at_terminal(job, size, &mut Context { turn, engine, peers });
         Ok(Some(Done {}))
     }
 }
 
-impl Serve<method::Signal, Requester> for Host {
+impl Serve<method::Signal, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, params: SignalParams) -> Served<method::Signal> {
         let Some(signal) = params.signal.signal() else {
             return Err(RpcError::new(BAD_PARAMS, "signal: neither a number from 1 to 64 nor the name of a signal"));
         };
         let job = JobId(params.run);
         self.running(job)?;
-        self.control(job).and_then(|run| run.signal(signal)).map_err(|notice| RpcError::from(&notice))?;
+        self.commands.control(job).and_then(|run| run.signal(signal)).map_err(|notice| RpcError::from(&notice))?;
         Ok(Some(Done {}))
     }
 }
 
-impl Serve<method::Cancel, Requester> for Host {
+impl Serve<method::Cancel, Requester> for RpcService<'_> {
     fn serve(&mut self, to: &Requester, params: CancelParams) -> Served<method::Cancel> {
         let job = JobId(params.run);
-        let grace = params.grace_ms.map_or(self.options.grace, Duration::from_millis).min(limits::GRACE_MAX);
-        if let Some(known) = self.engine.job(job).filter(|known| !known.has_ended()) {
+        let grace = params.grace_ms.map_or(self.commands.grace, Duration::from_millis).min(limits::GRACE_MAX);
+        if let Some(known) = self.commands.engine.job(job).filter(|known| !known.has_ended()) {
             // An ended command does not run, although some of its output is unread.
             let running = known.is_queued() || known.is_running();
             let is_its_own = self.rpc.meet(to.peer).foreground.contains(&job);
             let by = if is_its_own { Stopper::Caller } else { Stopper::Client };
             if is_its_own {
-                self.engine.stop(job, by, grace, self.turn.now);
+                self.commands.engine.stop(job, by, grace, self.commands.turn.now);
                 return Ok(Some(Cancelled { running }));
             }
-            let ended = self.end_run(KillRequest { peer: None, job, by, grace });
+            let ended = self.commands.end_run(KillRequest { peer: None, job, by, grace });
             return ended.map(|()| Some(Cancelled { running })).map_err(|notice| RpcError::from(&notice));
         }
         self.kept(job)?;
-        if self.keeper(job).is_some() {
+        if self.commands.keeper(job).is_some() {
             // Processes that it left running end, too.
-            let _ = self.end_run(KillRequest { peer: None, job, by: Stopper::Client, grace });
+            let _ = self.commands.end_run(KillRequest { peer: None, job, by: Stopper::Client, grace });
         }
         Ok(Some(Cancelled { running: false }))
     }

@@ -21,7 +21,7 @@ pub(super) enum Awaiting {
     /// `exec.wait`: time.
     Time,
     /// `exec.start`: the end of a run that has the same name.
-    Restart(Option<Box<Restart>>),
+    Restart(Option<Box<WantedStart>>),
 }
 
 /// The output that `exec.output` asks for.
@@ -63,10 +63,11 @@ impl PendingReply {
     }
 }
 
-/// A start that waits for the end of another run.
-#[derive(Debug)]
-pub(super) struct Restart {
+/// A start that a client wants.
+#[derive(Debug, Clone)]
+pub(super) struct WantedStart {
     pub(super) to: Requester,
     pub(super) params: StartParams,
+    /// The answer comes at the command's end.
     pub(super) is_run: bool,
 }

@@ -1,6 +1,7 @@
 //! Project sessions for programs: defines, lists, pauses and ends them.
 
 use super::Requester;
+use super::serve::RpcService;
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
 use crate::front::projects::{ProjectDefinition, ProjectId};
@@ -9,29 +10,28 @@ use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::NoParams;
 use crate::front::rpc::projects::{EndedSession, ListedSession, SessionList, SessionParams, SessionVariables};
 use crate::front::rpc::start::StartParams;
-use crate::host::Host;
 use crate::host::keeper::RunControl;
 use crate::host::project_sessions::{commands, is_in_use, now};
 use crate::host::runs::KillRequest;
 
-impl Serve<method::CreateSession, Requester> for Host {
+impl Serve<method::CreateSession, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, wanted: ProjectDefinition) -> Served<method::CreateSession> {
         let id = self.projects.known.define(wanted, &now())?;
-        self.projects.keep(&mut self.recorder, self.turn.now);
+        self.projects.keep(self.commands.recorder, self.commands.turn.now);
         self.listed_session(id).map(Some)
     }
 }
 
-impl Serve<method::ListSessions, Requester> for Host {
+impl Serve<method::ListSessions, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, _: NoParams) -> Served<method::ListSessions> {
         let all = self.projects.known.iter().filter_map(|known| self.listed_session(known.id).ok());
         Ok(Some(SessionList { sessions: all.collect() }))
     }
 }
 
-impl Host {
+impl RpcService<'_> {
     fn listed_session(&self, id: ProjectId) -> Result<ListedSession, RpcError> {
-        let (running, left) = commands(id, &self.runs, &self.engine);
+        let (running, left) = commands(id, self.commands.runs, self.commands.engine);
         let is_background = |job: &&JobId| self.rpc.kept.get(job).is_some_and(|run| run.facts.background);
         let number = |job: &JobId| job.0;
         let background = running.iter().filter(is_background).chain(&left).map(number).collect();
@@ -47,7 +47,7 @@ impl Host {
     }
 }
 
-impl Serve<method::SessionEnv, Requester> for Host {
+impl Serve<method::SessionEnv, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, SessionParams { session }: SessionParams) -> Served<method::SessionEnv> {
         let known = self.projects.known.find(&session).ok_or_else(|| RpcError::no_such_session(&session))?;
         let ports = known.port_variables().into_iter().map(|(name, port)| (name.to_owned(), port));
@@ -56,58 +56,63 @@ impl Serve<method::SessionEnv, Requester> for Host {
 }
 
 /// Ends its commands, and what they left running, and forgets it.
-impl Serve<method::DestroySession, Requester> for Host {
+impl Serve<method::DestroySession, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, params: SessionParams) -> Served<method::DestroySession> {
         let id = self.session_named(&params.session)?;
-        let (running, left) = commands(id, &self.runs, &self.engine);
+        let (running, left) = commands(id, self.commands.runs, self.commands.engine);
         for &job in &running {
             // A paused command gets its signals when it goes on.
-            let _ = self.control(job).map(RunControl::resume);
-            self.engine.stop(job, Stopper::Project, self.options.grace, self.turn.now);
+            let _ = self.commands.control(job).map(RunControl::resume);
+            self.commands.engine.stop(job, Stopper::Project, self.commands.grace, self.commands.turn.now);
         }
         for &job in &left {
-            let _ = self.end_run(KillRequest { peer: None, job, by: Stopper::Project, grace: self.options.grace });
+            let _ = self.commands.end_run(KillRequest {
+                peer: None,
+                job,
+                by: Stopper::Project,
+                grace: self.commands.grace,
+            });
         }
         self.projects.known.remove(id);
-        self.projects.keep(&mut self.recorder, self.turn.now);
-        self.projects.begin_held_back(&mut self.engine);
+        self.projects.keep(self.commands.recorder, self.commands.turn.now);
+        self.projects.begin_held_back(self.commands.engine);
         Ok(Some(EndedSession { ended: running.iter().chain(&left).map(|job| job.0).collect() }))
     }
 }
 
-impl Serve<method::SuspendSession, Requester> for Host {
+impl Serve<method::SuspendSession, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, params: SessionParams) -> Served<method::SuspendSession> {
         self.suspend_session(&params.session, true).map(Some)
     }
 }
 
-impl Serve<method::ResumeSession, Requester> for Host {
+impl Serve<method::ResumeSession, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, params: SessionParams) -> Served<method::ResumeSession> {
         self.suspend_session(&params.session, false).map(Some)
     }
 }
 
-impl Host {
+impl RpcService<'_> {
     /// Pauses the commands of a project session, or resumes them.
     fn suspend_session(&mut self, word: &str, is_suspended: bool) -> Result<ListedSession, RpcError> {
         let id = self.session_named(word)?;
-        let (running, left) = commands(id, &self.runs, &self.engine);
+        let (running, left) = commands(id, self.commands.runs, self.commands.engine);
         let name = self.projects.known.get(id).map(|known| known.name.clone()).unwrap_or_default();
         for job in running.into_iter().chain(left) {
             if is_suspended {
                 // One that is about to end stays as it is.
-                let _ = self.control(job).and_then(RunControl::pause);
+                let _ = self.commands.control(job).and_then(RunControl::pause);
             } else {
-                let _ = self.control(job).map(RunControl::resume);
+                let _ = self.commands.control(job).map(RunControl::resume);
             }
-            self.turn.touch(job);
+            self.commands.turn.touch(job);
         }
         self.projects.known.suspend(id, is_suspended);
         if !is_suspended {
-            self.projects.begin_held_back(&mut self.engine);
+            self.projects.begin_held_back(self.commands.engine);
         }
         let done = if is_suspended { "suspended" } else { "resumed" };
-        self.screen.say(format_args!("… the project session {name} is {done}, as a program asked"));
+        self.commands.screen.say(format_args!("… the project session {name} is {done}, as a program asked"));
         self.listed_session(id)
     }
 
@@ -124,7 +129,7 @@ impl Host {
             Some(id) => id,
             // A client that knows the top of its project need not define it.
             None if word.starts_with('/') => {
-                let is_running = |id| is_in_use(id, &self.runs, &self.engine);
+                let is_running = |id| is_in_use(id, self.commands.runs, self.commands.engine);
                 known.of_run(word, Some(word), &now(), is_running).ok_or_else(|| RpcError::no_such_session(word))?
             }
             None => return Err(RpcError::no_such_session(word)),
@@ -138,7 +143,7 @@ impl Host {
             return Err(RpcError::busy(sentence).hint("session.resume has it go on"));
         }
         let params = params.within(found);
-        self.projects.keep(&mut self.recorder, self.turn.now);
+        self.projects.keep(self.commands.recorder, self.commands.turn.now);
         Ok((params, Some(id)))
     }
 }

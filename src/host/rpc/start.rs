@@ -2,7 +2,8 @@
 
 use super::Requester;
 use super::kept_run::KeptRun;
-use super::pending_reply::{Awaiting, PendingReply, Restart};
+use super::pending_reply::{Awaiting, PendingReply, WantedStart};
+use super::serve::RpcService;
 use super::watcher::{ToldEvents, Watcher};
 use crate::core::end::{StartError, Stopper};
 use crate::core::engine::JobId;
@@ -30,37 +31,41 @@ use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::Mode;
 
-impl Serve<method::Run, Requester> for Host {
+impl Serve<method::Run, Requester> for RpcService<'_> {
     fn serve(&mut self, to: &Requester, params: StartParams) -> Served<method::Run> {
-        self.start_for(to, &params, true).map(|()| None)
+        self.rpc.wanted = Some(WantedStart { to: to.clone(), params, is_run: true });
+        Ok(None)
     }
 }
 
-impl Serve<method::Start, Requester> for Host {
+impl Serve<method::Start, Requester> for RpcService<'_> {
     fn serve(&mut self, to: &Requester, params: StartParams) -> Served<method::Start> {
-        self.start_for(to, &params, false).map(|()| None)
+        self.rpc.wanted = Some(WantedStart { to: to.clone(), params, is_run: false });
+        Ok(None)
     }
 }
 
-impl Serve<method::RunBackground, Requester> for Host {
+impl Serve<method::RunBackground, Requester> for RpcService<'_> {
     fn serve(&mut self, to: &Requester, params: StartParams) -> Served<method::RunBackground> {
         Serve::<method::Start, _>::serve(self, to, StartParams { background: true, ..params })
     }
 }
 
 impl Host {
-    /// Starts a command. With `is_run`, the answer comes at its end.
-    fn start_for(&mut self, to: &Requester, params: &StartParams, is_run: bool) -> Result<(), RpcError> {
+    /// Starts a command.
+    pub(super) fn start_for(&mut self, wanted: &WantedStart) -> Result<(), RpcError> {
+        let WantedStart { to, params: asked, is_run } = wanted;
         let host_dir = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let name = self.rpc.meet(to.peer).name.clone();
-        let asked = params;
         // Before anything is made of its project session.
         let request = asked.request(name.as_deref(), &host_dir.to_string_lossy())?;
         let text = request.text.clone().unwrap_or_else(|| request.exec.join(" "));
         self.check_start(to.peer, &request.whoami, &text)?;
-        let (params, session) = &self.in_session(asked)?;
+        let (params, session) = self.rpc_service().in_session(asked)?;
+        let completed = WantedStart { to: to.clone(), params, is_run: *is_run };
+        let params = &completed.params;
         let request = params.request(name.as_deref(), &host_dir.to_string_lossy())?;
-        if let Some(job) = self.run_of_name(params, &request.dir, *session) {
+        if let Some(job) = self.run_of_name(params, &request.dir, session) {
             if !params.restart {
                 let name = params.name.as_deref().unwrap_or_default();
                 let sentence = format!("run {} has the name {name:?} in this project", job.0);
@@ -68,8 +73,8 @@ impl Host {
                 return Err(RpcError::new(NAME_TAKEN, sentence).hint(hint).of_run(job.0));
             }
             self.engine.stop(job, Stopper::Client, self.options.grace, self.turn.now);
-            let restart = Restart { to: to.clone(), params: asked.clone(), is_run };
-            return self.wait_for(job, to, Awaiting::Restart(Some(Box::new(restart))), None);
+            let restart = Awaiting::Restart(Some(Box::new(wanted.clone())));
+            return self.rpc_service().wait_for(job, to, restart, None);
         }
         let client = self.rpc.meet(to.peer);
         if !params.background && client.foreground.len() >= limits::RPC_RUNS_MAX {
@@ -80,21 +85,20 @@ impl Host {
             let sentence = format!("{} commands run in the background already", limits::BACKGROUND_MAX);
             return Err(RpcError::busy(sentence).hint("end some of them"));
         }
-        let job = self.submit_for(to, &request, *session)?;
+        let job = self.submit_for(to, &request, session)?;
         if params.background {
             self.engine.set_apart(job);
         }
-        self.keep_started(job, to, params, &request, is_run);
+        self.keep_started(job, &completed, &request);
         Ok(())
     }
 
     /// Starts the commands that waited for the end of another run.
     pub(in crate::host) fn start_again(&mut self) {
         for restart in std::mem::take(&mut self.rpc.restarts) {
-            let Restart { to, params, is_run } = restart;
-            if let Err(error) = self.start_for(&to, &params, is_run) {
-                self.rpc.fail(&to, &error, &mut self.peers);
-                self.peers.touch(to.peer);
+            if let Err(error) = self.start_for(&restart) {
+                self.rpc.fail(&restart.to, &error, &mut self.peers);
+                self.peers.touch(restart.to.peer);
             }
         }
     }
@@ -163,18 +167,12 @@ impl Host {
     }
 
     /// Keeps the output of a command that this door has started.
-    fn keep_started(
-        &mut self,
-        job: JobId,
-        to: &Requester,
-        params: &StartParams,
-        request: &CommandRequest,
-        is_run: bool,
-    ) {
+    fn keep_started(&mut self, job: JobId, start: &WantedStart, request: &CommandRequest) {
+        let WantedStart { to, params, is_run } = start;
         let filter = || self.filter_for(job, params);
         let most = params.max_output_bytes.unwrap_or(limits::RPC_ANSWER_BYTES).min(limits::RPC_ANSWER_BYTES_MAX);
         let gathered = || GatheredOutput::new(most, self.peers.outputs().share());
-        let gathering = match (is_run, params.combined || params.is_pty()) {
+        let gathering = match (*is_run, params.combined || params.is_pty()) {
             (false, _) => Gathering::Nothing,
             (true, true) => Gathering::Together(gathered()),
             (true, false) => Gathering::Apart(Box::new([gathered(), gathered()])),
@@ -182,7 +180,7 @@ impl Host {
         let is_text = params.encoding == Encoding::Text;
         let output = KeptOutput::new([filter(), filter()], params.is_pty(), is_text, gathering);
         let cursor = self.engine.attach(job, Lag::Hold);
-        let known = self.facts_of(job);
+        let known = self.rpc_service().facts_of(job);
         let why = params.why.clone().unwrap_or_default();
         let card = PublishedCard { dir: request.dir.clone(), why, ..known.card };
         let (caller_session, background) = (params.caller_session.clone(), params.background);
@@ -199,7 +197,7 @@ impl Host {
         if !params.background {
             client.foreground.insert(job);
         }
-        if is_run {
+        if *is_run {
             client.waiting += 1;
             let waiting = Awaiting::Answer { parses: params.parse };
             run.replies.push(PendingReply { to: to.clone(), waiting, until: None });
@@ -207,15 +205,6 @@ impl Host {
             self.rpc.answer::<method::Start>(to, &Started { run: job.0 }, &mut self.peers);
         }
         self.rpc.keep(job, run, &mut self.turn);
-    }
-
-    pub(super) fn facts_of(&self, job: JobId) -> RunFacts {
-        let Some(known) = self.keeper(job).map(Keeper::description) else {
-            let card = PublishedCard { seq: job.0, ..PublishedCard::default() };
-            return RunFacts { card, ..RunFacts::default() };
-        };
-        let session = known.project.map(ProjectId::name);
-        RunFacts { card: known.card.clone(), session, ..RunFacts::default() }
     }
 
     fn filter_for(&self, job: JobId, params: &StartParams) -> OutputFilter {
@@ -230,27 +219,9 @@ impl Host {
             None if params.is_pty() => collapse,
             None => Mode::Tidy,
         };
-        OutputFilter::new(mode, self.keeper(job).and_then(Keeper::secrets).map(Redactor::fresh))
-    }
-
-    /// Keeps a run from now on that a client wants to watch, although this door has not started it.
-    pub(super) fn keep_other(&mut self, job: JobId, has_terminal: bool) {
-        let mode =
-            if has_terminal { Mode::Collapse { rows: limits::PTY_ROWS, cols: limits::PTY_COLS } } else { Mode::Tidy };
-        let secrets = self.keeper(job).and_then(Keeper::secrets);
-        let filter = || OutputFilter::new(mode, secrets.map(Redactor::fresh));
-        let filters = [filter(), filter()];
-        let output = KeptOutput::new(filters, has_terminal, true, Gathering::Nothing);
-        let Some(cursor) = self.engine.attach(job, Lag::Skip) else { return };
-        let accepted = self.keeper(job).map_or(self.turn.now, Keeper::since);
-        let facts = self.facts_of(job);
-        self.rpc.keep(job, KeptRun::new(facts, output, Some(cursor), accepted), &mut self.turn);
-    }
-
-    /// Tells the watchers of all runs about a run that another door has started.
-    pub(in crate::host) fn show_clients(&mut self, job: JobId, has_terminal: bool) {
-        if self.rpc.has_watchers_of_all() {
-            self.keep_other(job, has_terminal);
-        }
+        OutputFilter::new(
+            mode,
+            Keeper::of(job, &self.runs, &self.reports).and_then(Keeper::secrets).map(Redactor::fresh),
+        )
     }
 }
