@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | wait | sleeps until a descriptor may be ready or something is due | `host/turn.rs`, `io/poller.rs` |
 //! | intake | visits each ready source once and turns its bytes into facts for the engine | `host/requests.rs`, `host/runs/reports.rs`, `host/runs/streams.rs` |
-//! | tick | does what is due: timeouts, retries, guards that do not answer | `host/peers.rs`, `host/runs/kills.rs`, `host/runs/orphans.rs` |
+//! | tick | does what is due: timeouts, retries, guards that do not answer | `host/runs/timers.rs`, `host/peers.rs` |
 //! | perform | does what the engine wants: starts and orders | `host/starts.rs`, `host/runs.rs` |
 //! | pump | gives every reader of every log what is new | `host/peers.rs`, `host/recorder_link.rs`, `host/screen.rs` |
 //! | reconcile | decides whether the host is done; `host/shutdown.rs` then closes it | `host.rs` |
@@ -376,10 +376,6 @@ impl Host {
         if self.recorder.tick(turn, engine, &mut self.screen) {
             self.runs.jobs().for_each(|job| turn.touch(job));
         }
-        self.runs.tick_timeouts(engine, turn.now);
-        self.runs.tick_stops(turn.now);
-        self.runs.tick_ended_outputs(&mut self.peers, turn.now);
-        self.runs.tick_echoes(turn, engine);
         self.rpc.tick(turn);
         closer::tick(turn.now);
         self.door.tick(turn, &mut self.screen);
@@ -387,21 +383,17 @@ impl Host {
         self.starts.keep(self.runs.take_free(), turn);
     }
 
-    /// Ends what a person wants ended, and looks at guards that owe something or died.
+    /// Does what is due for the runs.
     fn tick_runs(&mut self) {
-        let now = self.turn.now;
-        let (has_endings, due) = (self.runs.has_due_endings(now), self.runs.due_owing(now));
-        if !has_endings && due.is_empty() {
+        let all_due = self.runs.all_due(self.turn.now);
+        if all_due.is_empty() {
             return;
         }
         self.note_helpers();
         let Self { turn, engine, peers, runs, starts, .. } = self;
         let cx = &mut Context { turn, engine, peers };
-        if has_endings {
-            runs.tick_endings(cx);
-        }
-        for job in due {
-            if runs.tick_owing(job, cx) {
+        for due in all_due {
+            if let Some(job) = runs.tick(due, cx) {
                 starts.begin_again(job, runs, cx);
             }
         }

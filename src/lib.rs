@@ -118,6 +118,7 @@
 //!   guard keeps it or a sandboxed shim: `host/keeper.rs`.
 //! * Prompts (a command reads the terminal): `core/job/prompts.rs` decides; [`guard`] names every place that takes part.
 //! * A record's or a `--json` form's field: `cli/help/schema.txt` lists it too, and a test compares.
+//! * What is due for a command at a time (a look at its guard, the end of a time limit): `host/runs/timers.rs`.
 //! * On which ports a command listens, and which one holds a port that another wants: `host/runs/ports.rs`.
 //! * What a project's commands are given, and how they are paused and ended together: `front/projects.rs` has the sessions,
 //!   `host/project_sessions.rs` their runs, `recorder/projects_file.rs` the file.

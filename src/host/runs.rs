@@ -13,6 +13,7 @@
 //! | `runs/pauses.rs` | pauses, resumes and signals commands for people |
 //! | `runs/input.rs` | passes on what programs write to the inputs of their commands |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
+//! | `runs/timers.rs` | knows what is due for which command, and when |
 //! | `runs/stops.rs` | stops and continues shims with their commands |
 //!
 //! Processes that an ended command left behind may go on writing. The host reads that and drops it, so that they
@@ -30,22 +31,24 @@ mod ports;
 mod reports;
 mod stops;
 mod streams;
+mod timers;
 
 pub(super) use answers::{AnswerOver, AnswerWish, NoAnswer};
 pub(super) use input::{INPUT_PIECE_BYTES, InputPiece, InputState};
 pub(super) use kills::KillRequest;
 pub(super) use ports::InUse;
 use ports::PortBook;
-use stops::ShimsToContinue;
+use stops::StoppedShim;
+use timers::{Due, Timers};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use rexec_sh::protocol::wire::{AtStart, CallerStream};
+use rexec_sh::protocol::wire::AtStart;
 
 use super::context::Context;
 use super::prompt_policy::PromptPolicy;
-use super::run::{ActiveRun, GuardLink};
+use super::run::{ActiveRun, GuardLink, LeftOver};
 use super::screen::Screen;
 use super::turn::{PeerId, Turn};
 use crate::core::end::Stopper;
@@ -64,14 +67,7 @@ pub(super) struct Runs {
     all: BTreeMap<JobId, ActiveRun>,
     /// Ended jobs that left processes running, oldest first.
     stragglers: VecDeque<JobId>,
-    /// Left-over processes that a person wants ended, by when they are killed.
-    endings: BTreeSet<(Instant, JobId)>,
-    /// By when the peers that wait for a command's end are answered, ended or not.
-    answers: BTreeSet<(Instant, JobId)>,
-    /// Jobs whose guards owe an answer, or are gone and have left something.
-    owing: BTreeSet<JobId>,
-    /// Running commands with a time limit of their caller's, by when it is over.
-    timeouts: BTreeSet<(Instant, JobId)>,
+    timers: Timers,
     /// Runs that a person answers.
     answered: BTreeSet<JobId>,
     /// Answers that are over, until the host tells the person.
@@ -84,11 +80,8 @@ pub(super) struct Runs {
     /// When the host last looked for the holder of a port.
     sought_holder: Option<Instant>,
     port_book: PortBook,
-    to_continue: ShimsToContinue,
-    /// Ended outputs of commands that go on, and when the host tells their callers, earliest first.
-    ended_outputs: VecDeque<(Instant, JobId, CallerStream)>,
-    /// Lines that people typed and terminals have yet to show, and how long the host waits for that, earliest first.
-    echoes: VecDeque<(Instant, JobId)>,
+    /// The shims that have to go on.
+    to_continue: BTreeMap<JobId, StoppedShim>,
     /// The processes that were there before the host.
     kin: Kin,
     /// The host's children that belong to no run, as the host last named them.
@@ -101,10 +94,7 @@ impl Runs {
         Self {
             all: BTreeMap::new(),
             stragglers: VecDeque::new(),
-            endings: BTreeSet::new(),
-            answers: BTreeSet::new(),
-            owing: BTreeSet::new(),
-            timeouts: BTreeSet::new(),
+            timers: Timers::default(),
             answered: BTreeSet::new(),
             answers_over: Vec::new(),
             free: Vec::new(),
@@ -112,9 +102,7 @@ impl Runs {
             prompts,
             sought_holder: None,
             port_book: PortBook::default(),
-            to_continue: ShimsToContinue::default(),
-            ended_outputs: VecDeque::new(),
-            echoes: VecDeque::new(),
+            to_continue: BTreeMap::new(),
             kin: Kin::now(),
             helpers: Vec::new(),
         }
@@ -161,32 +149,50 @@ impl Runs {
         }
     }
 
-    /// Watches for a run's guard that does not answer in time.
+    /// Sets the timer for a look at a run's guard, or at what its dead guard left. Call it when either may have changed.
     pub(super) fn owe(&mut self, job: JobId) {
-        self.owing.insert(job);
+        match self.all.get(&job).and_then(ActiveRun::owing_deadline) {
+            Some(at) => self.timers.set(Due::Look(job), at),
+            None => self.timers.cancel(Due::Look(job)),
+        }
     }
 
     pub(super) fn limit(&mut self, job: JobId, timeout: Duration, now: Instant) {
-        self.timeouts.insert((now + timeout, job));
+        self.timers.set(Due::TimeLimit(job), now + timeout);
     }
 
     /// When something has to be done although no event comes.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let timed = [&self.endings, &self.answers, &self.timeouts];
-        let owing = self.owing.iter().filter_map(|job| self.all.get(job)?.owing_deadline());
-        let timed = timed.into_iter().filter_map(|times| Some(times.first()?.0));
-        let ended = self.ended_outputs.front().map(|(at, ..)| *at);
-        let echo = self.echoes.front().map(|(until, _)| *until);
-        timed.chain(owing).chain(ended).chain(echo).chain(self.to_continue.deadline()).min()
+        let is_set = |job: JobId, at: Instant| self.timers.at(Due::Look(job)).is_some_and(|set| set <= at);
+        let has_timer = |(job, run): (JobId, &ActiveRun)| run.owing_deadline().is_none_or(|at| is_set(job, at));
+        debug_assert!(self.iter().all(has_timer), "a guard owes something, and nobody would look");
+        self.timers.deadline()
     }
 
-    pub(super) fn tick_timeouts(&mut self, engine: &mut Engine, now: Instant) {
-        while let Some(&(at, job)) = self.timeouts.first().filter(|(at, _)| *at <= now) {
-            self.timeouts.remove(&(at, job));
-            if engine.job(job).is_some_and(|known| !known.has_ended() && !known.is_stopping()) {
-                engine.stop(job, Stopper::TimeLimit, limits::GRACE_CALLER_GONE, now);
-            }
+    pub(super) fn all_due(&self, now: Instant) -> Vec<Due> {
+        self.timers.all_due(now)
+    }
+
+    /// Does one of the things that are due, if it still is. Returns the job that needs another guard, if one does.
+    pub(super) fn tick(&mut self, due: Due, cx: &mut Context<'_>) -> Option<JobId> {
+        if !self.timers.take(due, cx.turn.now) {
+            return None;
         }
+        match due {
+            Due::Kill(job) => self.pursue(job, LeftOver::Killed, cx.turn, cx.engine),
+            Due::KillAnswer(job) => self.answer_late(job, cx),
+            Due::Look(job) => return self.look_at_guard(job, cx).then_some(job),
+            Due::TimeLimit(job) => {
+                if cx.engine.job(job).is_some_and(|known| !known.has_ended() && !known.is_stopping()) {
+                    cx.engine.stop(job, Stopper::TimeLimit, limits::GRACE_CALLER_GONE, cx.turn.now);
+                }
+            }
+            Due::StoppedShim(job) => self.continue_shim(job, cx.turn.now),
+            Due::OutputEnd(job, stream) => self.tell_output_end(job, stream, cx.peers, cx.turn.now),
+            // It waits for the echo no more.
+            Due::Echo(job) => self.revisit(job, cx.turn, cx.engine),
+        }
+        None
     }
 
     pub(super) fn order(&mut self, job: JobId, order: Order, now: Instant) {
@@ -201,10 +207,8 @@ impl Runs {
         }
         if let Some(link) = &mut run.guard {
             link.orders.give(order, now);
-            if link.orders.deadline().is_some() {
-                self.owing.insert(job);
-            }
         }
+        self.owe(job);
         self.flush_guard(job);
     }
 
@@ -240,9 +244,8 @@ impl Runs {
             self.answer_ending(job, Vec::new(), cx);
             cx.engine.on_gone(job);
             self.all.remove(&job);
-            self.owing.remove(&job);
+            self.timers.forget(job);
             self.answered.remove(&job);
-            self.timeouts.retain(|&(_, other)| other != job);
             self.stragglers.retain(|&other| other != job);
         }
         while self.stragglers.len() > limits::STRAGGLERS_MAX

@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use super::Runs;
+use super::{Due, Runs};
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Stream;
 use crate::host::turn::Turn;
@@ -36,25 +36,17 @@ impl Runs {
 
     /// A person typed a line that the terminal shows.
     pub(super) fn await_echo(&mut self, job: JobId) {
-        self.echoes.push_back((Instant::now() + limits::ECHO_PATIENCE, job));
+        self.timers.set(Due::Echo(job), Instant::now() + limits::ECHO_PATIENCE);
     }
 
     fn awaits_echo(&self, job: JobId) -> bool {
-        self.echoes.iter().any(|(_, other)| *other == job)
+        self.timers.at(Due::Echo(job)).is_some()
     }
 
     /// A terminal has shown something. The host reads its command's later output on pipes, too.
     pub(super) fn on_shown(&mut self, job: JobId, turn: &mut Turn, engine: &Engine) {
         if self.awaits_echo(job) {
-            self.echoes.retain(|(_, other)| *other != job);
-            self.revisit(job, turn, engine);
-        }
-    }
-
-    /// Stops waiting for lines that no terminal has shown in time.
-    pub(in crate::host) fn tick_echoes(&mut self, turn: &mut Turn, engine: &Engine) {
-        while let Some(&(_, job)) = self.echoes.front().filter(|(until, _)| *until <= turn.now) {
-            self.echoes.pop_front();
+            self.timers.cancel(Due::Echo(job));
             self.revisit(job, turn, engine);
         }
     }

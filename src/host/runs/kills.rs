@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Runs;
+use super::{Due, Runs};
 use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
 use crate::core::job::{Job, Order};
@@ -36,14 +36,14 @@ impl Runs {
         run.ending.is_given_up = false;
         let is_first = run.ending.left_over == LeftOver::Untouched;
         if peer.is_some() {
-            self.answers.insert((turn.now + limits::KILL_ANSWER, job));
+            self.timers.set_by(Due::KillAnswer(job), turn.now + limits::KILL_ANSWER);
         }
         let is_left = engine.job(job).is_none_or(Job::has_ended);
         if !is_left {
             engine.stop(job, by, grace, turn.now);
         } else if is_first {
             self.pursue(job, LeftOver::Terminated, turn, engine);
-            self.endings.insert((turn.now + grace, job));
+            self.timers.set(Due::Kill(job), turn.now + grace);
         } else {
             self.pursue(job, LeftOver::Killed, turn, engine);
         }
@@ -51,7 +51,8 @@ impl Runs {
         is_left && is_first
     }
 
-    fn pursue(&mut self, job: JobId, stage: LeftOver, turn: &mut Turn, engine: &mut Engine) {
+    /// Ends what a command left running, in this way.
+    pub(super) fn pursue(&mut self, job: JobId, stage: LeftOver, turn: &mut Turn, engine: &mut Engine) {
         if let Some(run) = self.get_mut(job) {
             run.ending.left_over = stage;
         }
@@ -67,34 +68,14 @@ impl Runs {
 
     /// The host ends: ends that a person asked for take no longer than this.
     pub(in crate::host) fn hurry_endings(&mut self, grace: Duration, now: Instant) {
-        let latest = now + grace;
-        let endings = std::mem::take(&mut self.endings);
-        self.endings = endings.into_iter().map(|(at, job)| (at.min(latest), job)).collect();
-    }
-
-    /// Returns true if [`Runs::tick_endings`] has something to do.
-    pub(in crate::host) fn has_due_endings(&self, now: Instant) -> bool {
-        [&self.endings, &self.answers].into_iter().any(|times| times.first().is_some_and(|(at, _)| *at <= now))
-    }
-
-    /// Kills left-over processes that did not end by themselves, and answers the peers that have waited long enough.
-    pub(in crate::host) fn tick_endings(&mut self, cx: &mut Context<'_>) {
-        let Context { turn, engine, .. } = cx;
-        while let Some(&(at, job)) = self.endings.first().filter(|(at, _)| *at <= turn.now) {
-            self.endings.remove(&(at, job));
-            self.pursue(job, LeftOver::Killed, turn, engine);
-        }
-        while let Some(&(at, job)) = self.answers.first().filter(|(at, _)| *at <= cx.turn.now) {
-            self.answers.remove(&(at, job));
-            self.answer_late(job, cx);
-        }
+        let kills = self.all.keys().map(|&job| Due::Kill(job)).filter(|&due| self.timers.at(due).is_some());
+        kills.collect::<Vec<_>>().into_iter().for_each(|due| self.timers.set_by(due, now + grace));
     }
 
     /// Answers the peers that wait for an end that has not come in time.
-    fn answer_late(&mut self, job: JobId, cx: &mut Context<'_>) {
+    pub(super) fn answer_late(&mut self, job: JobId, cx: &mut Context<'_>) {
         let Some(run) = self.get(job).filter(|run| !run.ending.waiting.is_empty()) else { return };
-        let killed_at = self.endings.iter().find(|(_, other)| *other == job).map(|&(at, _)| at);
-        let killed_at = killed_at.or_else(|| cx.engine.job(job)?.killed_at());
+        let killed_at = self.timers.at(Due::Kill(job)).or_else(|| cx.engine.job(job)?.killed_at());
         let grace_left = killed_at.map(|at| at.saturating_duration_since(cx.turn.now));
         let living = run.processes().into_iter().take(limits::STRAGGLERS_NAMED_MAX).map(|process| process.pid.number());
         let unkillable = if grace_left.is_some() { Vec::new() } else { living.collect() };

@@ -5,7 +5,6 @@
 //! running lives on, listed, until a person ends it. Nothing here waits.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
@@ -70,23 +69,25 @@ impl Runs {
         turn.touch(job);
     }
 
-    /// The jobs whose guard, or what a dead guard left, has to be looked at now.
-    pub(in crate::host) fn due_owing(&mut self, now: Instant) -> Vec<JobId> {
-        let Self { owing, all, .. } = self;
-        owing.retain(|job| all.get(job).is_some_and(|run| run.owing_deadline().is_some()));
-        let is_due = |job: &JobId| all.get(job).and_then(ActiveRun::owing_deadline).is_some_and(|at| at <= now);
-        owing.iter().copied().filter(is_due).collect()
+    /// Looks at a guard that owes something, or at what a dead one left. Returns true if the job needs another guard.
+    pub(super) fn look_at_guard(&mut self, job: JobId, cx: &mut Context<'_>) -> bool {
+        // What was done since may have put the look off.
+        let is_due = self.get(job).and_then(ActiveRun::owing_deadline).is_some_and(|at| at <= cx.turn.now);
+        if is_due {
+            self.do_owed(job, cx);
+        }
+        self.owe(job);
+        is_due && self.get(job).is_some_and(|run| run.guard.is_none() && run.again.is_some())
     }
 
-    /// Does what is due for one of these jobs. Returns true if the job needs another guard.
-    pub(in crate::host) fn tick_owing(&mut self, job: JobId, cx: &mut Context<'_>) -> bool {
+    fn do_owed(&mut self, job: JobId, cx: &mut Context<'_>) {
         if let Some(link) = self.link(job) {
             // The guard's earlier words count: it may be this host that was stopped.
             link.control.expect_input();
             self.visit_control(job, cx);
         }
         let Context { turn, engine, .. } = cx;
-        let Some(run) = self.get_mut(job) else { return false };
+        let Some(run) = self.get_mut(job) else { return };
         if let Some(link) = &mut run.guard {
             match link.orders.tick(turn.now) {
                 None => {}
@@ -99,11 +100,9 @@ impl Runs {
                 }
             }
         }
-        let Some(run) = self.get(job).filter(|run| run.guard.is_none()) else { return false };
-        if run.again.is_none() {
+        if self.get(job).is_some_and(|run| run.guard.is_none() && run.again.is_none()) {
             self.look_for_orphans(job, turn, engine);
         }
-        self.get(job).is_some_and(|run| run.again.is_some())
     }
 
     /// Ends what lives on without its guard: with SIGKILL, or with SIGTERM and a grace.
@@ -122,7 +121,8 @@ impl Runs {
     /// Looks at processes that live on without their guard, and continues the guards of ended commands. A stopped guard
     /// does not notice the end of what it watches, and no order comes to wake it.
     pub(in crate::host) fn take_stock(&mut self, turn: &mut Turn, engine: &mut Engine) {
-        for job in self.owing.clone() {
+        let hunted: Vec<JobId> = self.iter().filter(|(_, run)| run.hunt.is_some()).map(|(job, _)| job).collect();
+        for job in hunted {
             self.look_for_orphans(job, turn, engine);
         }
         for link in self.all.values().filter_map(|run| run.guard.as_ref()).filter(|link| link.shell_is_over) {
@@ -207,9 +207,9 @@ impl Runs {
     }
 
     fn put_back(&mut self, job: JobId, hunt: OrphanHunt) {
-        self.owe(job);
         if let Some(run) = self.get_mut(job) {
             run.hunt = Some(hunt);
         }
+        self.owe(job);
     }
 }

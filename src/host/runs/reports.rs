@@ -1,9 +1,9 @@
 //! Takes what guards report, and notes what an ended command left running.
 
-use super::Runs;
+use super::{Due, Runs};
 use crate::core::end::StartError;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::{LeftProcess, TerminalWish};
+use crate::core::entry::{LeftProcess, Stream, TerminalWish};
 use crate::core::job::{Job, Order};
 use crate::guard::control::{self, GuardReport};
 use crate::host::context::Context;
@@ -56,6 +56,7 @@ impl Runs {
                 self.on_guard_free(job, cx.turn, cx.engine);
             }
         }
+        self.owe(job);
         cx.turn.touch(job);
     }
 
@@ -130,7 +131,7 @@ impl Runs {
 
     fn on_exited(&mut self, job: JobId, exit: Exit, cx: &mut Context<'_>) {
         let Context { turn, engine, peers } = cx;
-        self.ended_outputs.retain(|(_, other, _)| *other != job);
+        Stream::ALL.into_iter().for_each(|stream| self.timers.cancel(Due::OutputEnd(job, stream)));
         // One that was killed while it was stopped has left its shim stopped.
         self.on_shell_continued(job, peers, turn.now);
         let is_stopping = engine.job(job).is_none_or(Job::is_stopping);

@@ -3,10 +3,9 @@
 //! A process other than the caller may continue or kill a stopped shell. Its shim is stopped then and cannot be told, or is
 //! about to stop because the message is still on its way. The host looks at the shim until it is stopped, and continues it.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::Runs;
+use super::{Due, Runs};
 use crate::core::engine::JobId;
 use crate::host::peers::Peers;
 use crate::host::terminal_relay::RelayEvent;
@@ -16,25 +15,14 @@ use rexec_sh::protocol::process::Signal;
 
 /// A shim that has to go on.
 #[derive(Debug)]
-struct StoppedShim {
+pub(super) struct StoppedShim {
     /// It outlives the connection, which ends with the command.
     process: ConnectedProcess,
     /// The number of stop messages after which it has to go on. It stops once for each, also for those that came while
     /// it was stopped.
     stops: u32,
-    at: Instant,
-    /// The time from that look to the next one.
+    /// The time from the look that is due to the next one.
     pause: Duration,
-}
-
-/// The shims that have to go on, by their commands.
-#[derive(Debug, Default)]
-pub(super) struct ShimsToContinue(BTreeMap<JobId, StoppedShim>);
-
-impl ShimsToContinue {
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.0.values().map(|shim| shim.at).min()
-    }
 }
 
 impl Runs {
@@ -54,8 +42,9 @@ impl Runs {
         let was_stopped = run.relay.as_mut().is_some_and(|relay| std::mem::take(&mut relay.is_stopped));
         if let Some(process) = run.peer.filter(|_| was_stopped).and_then(|peer| peers.shim_process(peer)) {
             let pause = limits::STOPPED_SHIM_LOOK;
-            let shim = self.to_continue.0.entry(job).or_insert(StoppedShim { process, stops: 0, at: now, pause });
-            (shim.stops, shim.at, shim.pause) = (shim.stops + 1, now, pause);
+            let shim = self.to_continue.entry(job).or_insert(StoppedShim { process, stops: 0, pause });
+            (shim.stops, shim.pause) = (shim.stops + 1, pause);
+            self.timers.set(Due::StoppedShim(job), now);
         }
     }
 
@@ -68,32 +57,29 @@ impl Runs {
             relay.continued -= 1;
             return false;
         }
-        self.to_continue.0.remove(&job);
+        self.to_continue.remove(&job);
+        self.timers.cancel(Due::StoppedShim(job));
         if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
             relay.is_stopped = false;
         }
         true
     }
 
-    pub(in crate::host) fn tick_stops(&mut self, now: Instant) {
-        let mut continued = Vec::new();
-        self.to_continue.0.retain(|job, shim| {
-            if shim.at > now {
-                return true;
-            }
-            if shim.process.continue_if_stopped() {
-                (shim.stops, shim.pause) = (shim.stops - 1, limits::STOPPED_SHIM_LOOK);
-                continued.push(*job);
-            }
-            let is_done = shim.stops == 0 || shim.pause > limits::STOPPED_SHIM_LOOK_MAX;
-            shim.at = now + shim.pause;
+    /// Continues the shim of a command if it is stopped by now, and looks again until it went on often enough.
+    pub(super) fn continue_shim(&mut self, job: JobId, now: Instant) {
+        let Some(shim) = self.to_continue.get_mut(&job) else { return };
+        let is_continued = shim.process.continue_if_stopped();
+        if is_continued {
+            (shim.stops, shim.pause) = (shim.stops - 1, limits::STOPPED_SHIM_LOOK);
+        }
+        if shim.stops == 0 || shim.pause > limits::STOPPED_SHIM_LOOK_MAX {
+            self.to_continue.remove(&job);
+        } else {
+            self.timers.set(Due::StoppedShim(job), now + shim.pause);
             shim.pause *= 2;
-            !is_done
-        });
-        for job in continued {
-            if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
-                relay.continued += 1;
-            }
+        }
+        if is_continued && let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
+            relay.continued += 1;
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rexec_sh::protocol::wire;
 
-use super::Runs;
+use super::{Due, Runs};
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Stream;
 use crate::core::job::Job;
@@ -86,8 +86,8 @@ impl Runs {
             let Some(run) = self.get_mut(job) else { return };
             run.streams[stream as usize].take().into_iter().for_each(|port| turn.close_later(port));
             let goes_on = run.guard.as_ref().is_some_and(|link| !link.shell_is_over);
-            if let Some(output) = caller_stream(stream).filter(|_| goes_on) {
-                self.ended_outputs.push_back((turn.now + limits::OUTPUT_ENDED_AFTER, job, output));
+            if goes_on && caller_stream(stream).is_some() {
+                self.timers.set(Due::OutputEnd(job, stream), turn.now + limits::OUTPUT_ENDED_AFTER);
             }
             engine.on_hangup(job, stream);
         }
@@ -124,17 +124,15 @@ impl Runs {
         }
     }
 
-    /// Reports outputs that have ended before their commands to the callers. A caller that has let go of its outputs
-    /// can be told nothing more, so the guard must be there, and able to say that the command has ended, too.
-    pub(in crate::host) fn tick_ended_outputs(&mut self, peers: &mut Peers, now: Instant) {
-        while let Some(&(_, job, output)) = self.ended_outputs.front().filter(|(at, ..)| *at <= now) {
-            self.ended_outputs.pop_front();
-            let Some((run, link)) = self.get(job).and_then(|run| Some((run, run.guard.as_ref()?))) else { continue };
-            if spawn::wake_if_stopped(link.pid, link.control.fd()) || tree::has_first_child_ended(link.pid) {
-                self.ended_outputs.push_back((now + limits::OUTPUT_ENDED_AFTER, job, output));
-            } else if !spawn::has_left(link.control.fd()) {
-                run.peer.into_iter().for_each(|peer| peers.end_output(peer, output));
-            }
+    /// Reports an output that has ended before its command to the caller. A caller that has let go of its outputs can be
+    /// told nothing more, so the guard must be there, and able to say that the command has ended, too.
+    pub(super) fn tell_output_end(&mut self, job: JobId, stream: Stream, peers: &mut Peers, now: Instant) {
+        let Some((run, link)) = self.get(job).and_then(|run| Some((run, run.guard.as_ref()?))) else { return };
+        if spawn::wake_if_stopped(link.pid, link.control.fd()) || tree::has_first_child_ended(link.pid) {
+            self.timers.set(Due::OutputEnd(job, stream), now + limits::OUTPUT_ENDED_AFTER);
+        } else if !spawn::has_left(link.control.fd()) {
+            let told = run.peer.zip(caller_stream(stream));
+            told.into_iter().for_each(|(peer, output)| peers.end_output(peer, output));
         }
     }
 
