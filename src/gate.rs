@@ -18,6 +18,7 @@ mod leaf_words;
 pub mod packs;
 mod places;
 mod rule;
+mod rule_list;
 mod statements;
 mod subject;
 mod words;
@@ -34,6 +35,7 @@ pub use judged::Judged;
 pub use leaf_words::{leaf_words, problem_in_words, redirection_words, shown_leaf, why_opaque};
 pub use places::Facts;
 pub use rule::{Action, Away, Rule, RuleSource};
+pub use rule_list::RuleList;
 pub use words::ValueOptions;
 
 use subject::Subject;
@@ -68,7 +70,7 @@ pub struct Gate {
     programs: Vec<ValueOptions>,
     /// Those that are named. [`load`] puts their rules behind the others.
     packs: Vec<&'static str>,
-    pub rules: Vec<Rule>,
+    pub rules: RuleList,
 }
 
 impl Default for Gate {
@@ -83,7 +85,7 @@ impl Default for Gate {
             wrappers: Vec::new(),
             programs: Vec::new(),
             packs: Vec::new(),
-            rules: Vec::new(),
+            rules: RuleList::default(),
         }
     }
 }
@@ -158,8 +160,9 @@ impl Gate {
     /// The gate with further rules: behind its own ones, in front of those of its packs.
     #[must_use]
     pub fn extended(mut self, rules: Vec<Rule>) -> Self {
-        let end = self.rules.iter().position(Rule::is_pack).unwrap_or(self.rules.len());
-        self.rules.splice(end..end, rules);
+        let mut own = std::mem::take(&mut self.rules).into_rules();
+        let packs = own.split_off(own.iter().position(Rule::is_pack).unwrap_or(own.len()));
+        self.rules.extend(own.into_iter().chain(rules).chain(packs));
         self
     }
 
@@ -240,7 +243,7 @@ impl Gate {
         let mut verdict = Verdict { action: Action::Allow, cause: Cause::NoRule };
         let mut allowed: Option<&Rule> = None;
         let subject = Subject::of(leaf, &self.programs, facts);
-        for rule in &self.rules {
+        for rule in self.rules.on_program(&leaf.program) {
             if allowed.is_some_and(|allowed| !rule.outlasts(allowed)) {
                 continue;
             }

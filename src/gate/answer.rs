@@ -56,9 +56,15 @@ impl Glob {
         Self(vec![pattern.to_vec()])
     }
 
+    /// The texts that it matches, if none of its patterns has a `*`.
+    pub(super) fn texts(&self) -> Option<&[Vec<u8>]> {
+        let is_text = |pattern: &Vec<u8>| !pattern.contains(&b'*');
+        self.0.iter().all(is_text).then_some(&self.0[..])
+    }
+
     #[must_use]
     pub fn matches(&self, text: &[u8]) -> bool {
-        self.0.iter().any(|pattern| matches(pattern, text))
+        self.0.iter().any(|pattern| pattern_matches(pattern, text))
     }
 
     /// Whether it matches a word, whatever its holes become.
@@ -73,7 +79,7 @@ impl Glob {
 }
 
 /// Whether a pattern matches a text. Each part between stars is searched once.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
+pub(super) fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
     if pattern.first().is_some_and(|first| *first != b'*' && text.first() != Some(first)) {
         return false;
     }

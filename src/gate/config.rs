@@ -74,7 +74,7 @@ pub fn load(bytes: &[u8], name: &str) -> Result<Loaded, RulesError> {
 
 fn rules_of_pack(name: &'static str) -> Result<Vec<Rule>, RulesError> {
     let document = Document::read(packs::text(name).unwrap_or_default().as_bytes())?;
-    read(&document, &|_| RuleSource::Pack(name)).map(|loaded| loaded.gate.rules)
+    read(&document, &|_| RuleSource::Pack(name)).map(|loaded| loaded.gate.rules.into_rules())
 }
 
 /// Reads tables as they stand, without the packs that they name.

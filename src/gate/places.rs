@@ -1,6 +1,6 @@
 //! Directories and files by their paths: where a word leads, and whether that lies in a place. The disk is not asked.
 
-use super::answer::{Answer, Glob};
+use super::answer::{Answer, pattern_matches};
 use super::words::Words;
 use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, OutputOf, RedirectKind, Redirection, base_name};
 
@@ -183,7 +183,7 @@ impl Path {
         let wanted: Vec<&[u8]> = place.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
         let both = wanted.iter().zip(&self.names);
         let last = self.names.len().min(wanted.len());
-        let matching = both.take_while(|(wanted, name)| Glob::of_pattern(wanted).matches(name)).count();
+        let matching = both.take_while(|(wanted, name)| pattern_matches(wanted, name)).count();
         let is_at_end = matching + 1 == self.names.len() && self.is_name_open;
         if matching == wanted.len() {
             let is_longer = self.is_name_open && self.names.len() == wanted.len();
@@ -202,7 +202,7 @@ impl Path {
         let wanted: Vec<&[u8]> = names.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
         let Some(skipped) = self.names.len().checked_sub(wanted.len()) else { return Answer::No };
         let mut both = wanted.iter().zip(&self.names[skipped..]);
-        Answer::of(both.all(|(wanted, name)| Glob::of_pattern(wanted).matches(name)))
+        Answer::of(both.all(|(wanted, name)| pattern_matches(wanted, name)))
     }
 
     /// Returns true if it is the home, or a directory above it. None of them is ever a part of a project.
@@ -287,9 +287,9 @@ pub(super) fn written_targets(leaf: &Leaf) -> impl Iterator<Item = &Argument> {
 }
 
 /// The files that a leaf writes: targets of redirections, and operands of programs that are known to write them.
-pub(super) fn written(leaf: &Leaf, words: &Words<'_>) -> Vec<Argument> {
+pub(super) fn written<'w>(leaf: &Leaf, words: impl Fn() -> &'w Words<'w>) -> Vec<Argument> {
     let mut written: Vec<Argument> = written_targets(leaf).cloned().collect();
-    let operands = || words.operands.iter().map(|operand| operand.word.clone());
+    let operands = || words().operands.iter().map(|operand| operand.word.clone());
     let after = |prefix: &'static [u8]| {
         leaf.arguments.iter().filter_map(move |word| match word.pieces.split_first() {
             Some((ArgumentPiece::Text(text), rest)) => {

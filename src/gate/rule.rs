@@ -105,6 +105,11 @@ impl Rule {
         if self.action == Action::Allow { Reading::All } else { Reading::Any }
     }
 
+    /// The names of its program, if they are all known in full.
+    pub(super) fn program_names(&self) -> Option<&[Vec<u8>]> {
+        self.run.first().and_then(Glob::texts)
+    }
+
     pub(super) fn is_pack(&self) -> bool {
         matches!(self.source, RuleSource::Pack(_))
     }
@@ -158,7 +163,7 @@ impl Rule {
 
     /// The same, but for who runs it and where.
     pub(super) fn answer_on_command(&self, subject: &Subject<'_>) -> Answer {
-        let (leaf, words) = (subject.leaf, &subject.words);
+        let leaf = subject.leaf;
         let program = self.answer_on_program(leaf);
         // Nothing is known of what an opaque leaf runs; `opaque` says what is done with it.
         let is_nothing =
@@ -166,9 +171,9 @@ impl Rule {
         if program == Answer::No || is_nothing && self.via.is_none() {
             return Answer::No;
         }
-        let (run, skipped) = self.answer_on_operands(words);
+        let (run, skipped) = self.answer_on_operands(subject);
         let mut answer = run.min(program).min(self.answer_on_layers(leaf));
-        if answer == Answer::No || self.is_lenient && !self.run.is_empty() && words.ask_for_help() {
+        if answer == Answer::No || self.is_lenient && !self.run.is_empty() && subject.words().ask_for_help() {
             return Answer::No;
         }
         answer = answer.min(self.answer_on_words(subject, skipped));
@@ -185,7 +190,7 @@ impl Rule {
         });
         if self.kills_others {
             // Whose the processes are is known when it runs.
-            answer = answer.min(Answer::of(may_kill(leaf, words)).min(Answer::Perhaps));
+            answer = answer.min(Answer::of(may_kill(subject)).min(Answer::Perhaps));
         }
         answer
     }
@@ -201,7 +206,7 @@ impl Rule {
         if self.is_lenient && !statements.is_empty() {
             answer
         } else {
-            answer.max(self.answer_on_options(&subject.words, skipped))
+            answer.max(self.answer_on_options(subject.words(), skipped))
         }
     }
 
@@ -233,12 +238,12 @@ impl Rule {
     }
 
     /// Whether the operands begin as the rule says, and how many of them do.
-    fn answer_on_operands(&self, words: &Words<'_>) -> (Answer, usize) {
+    fn answer_on_operands(&self, subject: &Subject<'_>) -> (Answer, usize) {
         let mut answer = Answer::Yes;
         let mut at = 0;
         for wanted in self.run.iter().skip(1) {
             loop {
-                let Some(operand) = words.operands.get(at) else { return (Answer::No, at) };
+                let Some(operand) = subject.words().operands.get(at) else { return (Answer::No, at) };
                 if operand.is_open() {
                     return (Answer::Perhaps, at);
                 }
@@ -275,7 +280,7 @@ impl Rule {
             return Answer::Yes;
         }
         let (leaf, facts) = (subject.leaf, subject.facts);
-        let words = subject.words.operands.iter().map(|operand| operand.word);
+        let words = subject.words().operands.iter().map(|operand| operand.word);
         let operands = subject.operands().iter().zip(words).skip(skipped);
         // A lenient rule is about what its program does, not about where the shell writes.
         let written = places::written_targets(leaf).filter(|_| !self.is_lenient);
@@ -318,7 +323,8 @@ impl Rule {
 }
 
 /// Returns true if a leaf signals processes that may be others than its own shell's: `$!`, `$$` and `%1` are its own.
-fn may_kill(leaf: &Leaf, words: &Words<'_>) -> bool {
+fn may_kill(subject: &Subject<'_>) -> bool {
+    let leaf = subject.leaf;
     let has =
         |wanted: &[&[u8]]| leaf.arguments.iter().any(|word| word.text().is_some_and(|text| wanted.contains(&text)));
     let is_own = |word: &Argument| match &word.pieces[..] {
@@ -329,7 +335,8 @@ fn may_kill(leaf: &Leaf, words: &Words<'_>) -> bool {
     };
     match base_name(&leaf.program) {
         b"kill" => {
-            !has(&[b"-l", b"-L", b"-0", b"--list", b"--table"]) && words.operands.iter().any(|own| !is_own(own.word))
+            !has(&[b"-l", b"-L", b"-0", b"--list", b"--table"])
+                && subject.words().operands.iter().any(|own| !is_own(own.word))
         }
         b"pkill" | b"killall" | b"skill" => !has(&[b"-0"]),
         b"fuser" => {

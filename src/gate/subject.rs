@@ -10,8 +10,9 @@ use crate::script::{Argument, Leaf};
 #[derive(Debug)]
 pub(super) struct Subject<'l> {
     pub(super) leaf: &'l Leaf,
-    pub(super) words: Words<'l>,
     pub(super) facts: &'l Facts<'l>,
+    programs: &'l [ValueOptions],
+    words: OnceCell<Words<'l>>,
     statements: OnceCell<Vec<Argument>>,
     operands: OnceCell<Vec<Path>>,
     written: OnceCell<Vec<Path>>,
@@ -19,9 +20,13 @@ pub(super) struct Subject<'l> {
 
 impl<'l> Subject<'l> {
     pub(super) fn of(leaf: &'l Leaf, programs: &'l [ValueOptions], facts: &'l Facts<'l>) -> Self {
-        let words = Words::of(leaf, programs);
-        let (statements, operands, written) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { leaf, words, facts, statements, operands, written }
+        let (words, statements) = (OnceCell::new(), OnceCell::new());
+        let (operands, written) = (OnceCell::new(), OnceCell::new());
+        Self { leaf, facts, programs, words, statements, operands, written }
+    }
+
+    pub(super) fn words(&self) -> &Words<'l> {
+        self.words.get_or_init(|| Words::of(self.leaf, self.programs))
     }
 
     /// See [`statements::statements`].
@@ -32,12 +37,12 @@ impl<'l> Subject<'l> {
     /// The path of each operand.
     pub(super) fn operands(&self) -> &[Path] {
         let path = |word| Path::of(word, self.leaf, self.facts);
-        self.operands.get_or_init(|| self.words.operands.iter().map(|operand| path(operand.word)).collect())
+        self.operands.get_or_init(|| self.words().operands.iter().map(|operand| path(operand.word)).collect())
     }
 
     /// The paths of the files that it writes.
     pub(super) fn written(&self) -> &[Path] {
-        let written = || places::written(self.leaf, &self.words);
+        let written = || places::written(self.leaf, || self.words());
         self.written.get_or_init(|| written().iter().map(|word| Path::of(word, self.leaf, self.facts)).collect())
     }
 }

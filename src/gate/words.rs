@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::answer::{Answer, Glob};
+use super::answer::{Answer, Glob, pattern_matches};
 use crate::script::{Argument, ArgumentPiece, Hole, HoleKind, HoleReach, Leaf, base_name};
 
 /// The options of a program whose value stands in the next word.
@@ -311,7 +311,7 @@ impl Wanted {
                 let Some(long) = option.strip_prefix(b"--") else { return Answer::No };
                 let end = long.iter().position(|byte| *byte == b'=').unwrap_or(long.len());
                 let is_short_for = reading == Reading::Any && end > 1 && name.starts_with(&long[..end]);
-                if !is_short_for && !Glob::of_pattern(name).matches(&long[..end]) {
+                if !is_short_for && !pattern_matches(name, &long[..end]) {
                     return Answer::No;
                 }
                 match value {

@@ -153,7 +153,7 @@ fn no_habit_lifts_a_pack() {
         if allows.is_empty() {
             continue;
         }
-        let learned = all.clone().extended(gate(&allows).rules);
+        let learned = all.clone().extended(gate(&allows).rules.into_rules());
         for behind in ["", " -f", " a b", " > /dev/sda", " delete", " --hard x"] {
             let text = format!("{text}{behind}");
             let (without, with) = (judged(&all, &text).0, judged(&learned, &text));

@@ -282,7 +282,7 @@ impl LearnedRule {
         if let Some(why) = why {
             let _ = writeln!(lines, "why = {}", text(&why));
         }
-        let [rule] = <[Rule; 1]>::try_from(read(&lines)?.rules).unwrap_or_default();
+        let [rule] = <[Rule; 1]>::try_from(read(&lines)?.rules.into_rules()).unwrap_or_default();
         let form = LearnedForm {
             r#do: action.word(),
             run: run.to_owned(),
