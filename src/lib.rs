@@ -88,8 +88,9 @@
 //! * What is known of a command that no host has seen: `protocol/unseen.rs` has the notes, `shim/src/unseen.rs` leaves one,
 //!   `host/unseen/notes.rs` tells a person.
 //! * When a caller's descriptors are taken in, and how they are closed: `host/requests.rs`, `sys/caller_descriptor.rs`.
-//! * How a command's text is read as shell: `script.rs`; what its programs are known for: `script/programs.rs`. Which
-//!   commands run without a terminal because they are fed: `script/feeds.rs`. `cli/explain.rs` prints both.
+//! * How a command's text is read as shell: `script.rs`; what its programs are known for: `script/programs.rs`, and which
+//!   run others: `script/wrappers.rs`. Which commands run without a terminal because they are fed: `script/feeds.rs`.
+//!   `cli/explain.rs` prints both.
 //! * What a rule for commands can say: `gate/config.rs` reads it, `gate/rule.rs` compares it with a leaf, `gate.rs` has the
 //!   order of rules. The rules that come with rexec: `gate/packs/`. `host/rules.rs` watches them; `cli/gate.rs` tries
 //!   them, `cli/gate/past.rs` on the commands of journals. Which rules those suggest: `gate/habits.rs`,

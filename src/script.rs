@@ -20,6 +20,7 @@ mod programs;
 mod syntax;
 mod tree;
 mod values;
+mod wrappers;
 
 pub use feeds::{Excuse, Fed, FedBy, FedCommand, Feeding, SudoAsks, feeding, feeds, shell_controls_jobs};
 pub use leaf::{

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use super::programs::{self, Known, ShellReads, WrapperRuns};
+use super::programs::{self, Known, ShellReads};
 use super::syntax::{ReadingBudget, ShellText};
 use super::tree::{
     Clause, Code, Direction, List, PipelineStage, Problem, Redirect, RedirectKind, RedirectTarget, ShellWord,
     StageKind, WordPart,
 };
+use super::wrappers::{self, WrapperRuns};
 use crate::limits;
 
 /// Tells if `sudo` may ask for a password. It never does so for root.
@@ -306,7 +307,7 @@ impl FeedSearch {
         let known: Vec<_> = literals.iter().map(Option::as_deref).collect();
         let has_own_path = clause.assignments.iter().any(|value| value.name == b"PATH");
         if known.first().is_some_and(|name| name.as_deref() == Some(b"exec")) {
-            let runs_program = programs::inner("exec", &known).is_some_and(|inner| inner.is_some());
+            let runs_program = wrappers::inner("exec", &known).is_some_and(|inner| inner.is_some());
             if !runs_program {
                 *input = own;
                 return;
@@ -370,7 +371,7 @@ impl FeedSearch {
         while let Some(first) = words.first()
             && let Some(name) = self.name(first.as_deref().unwrap_or_default(), has_own_path)
             && self.looks_through(name)
-            && let Some(inner) = programs::inner(name, words)
+            && let Some(inner) = wrappers::inner(name, words)
         {
             let own = inner.as_ref().map_or(words.len(), |inner| inner.at);
             if name == "env" && words[1..own].iter().flatten().any(|word| splits_text(word)) {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::rc::Rc;
 
-use super::programs;
 use super::tree::{Problem, RedirectKind};
+use super::{programs, wrappers};
 
 /// A program that a text runs, or a layer such as `sudo` in front of one.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,7 +99,7 @@ impl Leaf {
         let Some(name) = programs::known_name(&self.program) else { return false };
         let arguments = self.arguments.iter().map(Argument::text);
         let words: Vec<_> = std::iter::once(Some(&self.program[..])).chain(arguments).collect();
-        programs::is_shell(name) || programs::inner(name, &words).is_some()
+        programs::is_shell(name) || wrappers::inner(name, &words).is_some()
     }
 }
 

@@ -292,10 +292,24 @@ impl<'a> Walk<'a> {
         self.weight > limits::SCRIPT_LEAF_BYTES_MAX
     }
 
-    /// Adds a leaf. The last one with room stands for all further ones.
+    /// Adds a leaf.
     fn leaf(&mut self, program: Vec<u8>, arguments: Vec<Argument>, streams: &LeafStreams, state: LeafState) {
+        if let Some(at) = self.begin_leaf(program, &arguments, streams, state) {
+            self.leaves[at].arguments = arguments;
+        }
+    }
+
+    /// Adds a leaf without its arguments, which are needed for what it runs; the answer is its place. The last one with room
+    /// stands for all further ones.
+    fn begin_leaf(
+        &mut self,
+        program: Vec<u8>,
+        arguments: &[Argument],
+        streams: &LeafStreams,
+        state: LeafState,
+    ) -> Option<usize> {
         if self.rehearsals > 0 || self.is_full() {
-            return;
+            return None;
         }
         let own: usize = arguments
             .iter()
@@ -320,7 +334,7 @@ impl<'a> Walk<'a> {
                 pipes: Pipes::default(),
                 input: None,
             });
-            return;
+            return None;
         }
         let is_open = arguments.iter().chain(streams.redirects.iter().map(|redirect| &redirect.target)).any(has_hole);
         let state = if state == LeafState::Known && is_open { LeafState::Open } else { state };
@@ -335,7 +349,9 @@ impl<'a> Walk<'a> {
             StandardInput::Text(text) => Some(text),
             _ => None,
         };
+        let arguments = Vec::new();
         self.leaves.push(Leaf { program, arguments, redirects, via, directory, state, pipes, input });
+        Some(self.leaves.len() - 1)
     }
 
     /// Walks a subshell: its traps run at its end, and its changes are taken back.
@@ -491,7 +507,7 @@ impl<'a> Walk<'a> {
                 }
             }),
             StageKind::For { name, words, body } => {
-                let values: Vec<Argument> = words.iter().flat_map(|word| self.expand(word)).collect();
+                let values: Vec<Argument> = self.arguments_of(words);
                 if !self.turns(name, &values, body) {
                     self.repeated(|walk| {
                         walk.values.forget(name);
@@ -553,7 +569,7 @@ impl<'a> Walk<'a> {
     }
 
     fn simple(&mut self, clause: &Clause, redirects: &[Redirect], pipes: Pipes) {
-        let words: Vec<Argument> = clause.words.iter().flat_map(|word| self.expand(word)).collect();
+        let words: Vec<Argument> = self.arguments_of(&clause.words);
         let streams = self.streams(redirects, pipes);
         if words.is_empty() {
             clause.assignments.iter().for_each(|value| self.assign(value, Scope::Shell));
@@ -721,6 +737,9 @@ fn joined_lines(words: &[Argument], between: &[u8]) -> Option<Rc<Argument>> {
 impl Argument {
     /// The argument with adjacent texts joined.
     pub(super) fn joined(self) -> Self {
+        if !self.pieces.windows(2).any(|two| matches!(two, [ArgumentPiece::Text(_), ArgumentPiece::Text(_)])) {
+            return self;
+        }
         let mut joined = Self::default();
         for piece in self.pieces {
             match piece {

@@ -70,7 +70,19 @@ fn reach_of(quoting: Quoting, splitting: Splitting) -> HoleReach {
 }
 
 impl Walk<'_> {
-    pub(super) fn expand(&mut self, word: &ShellWord) -> Vec<Argument> {
+    /// The arguments of words.
+    pub(super) fn arguments_of(&mut self, words: &[ShellWord]) -> Vec<Argument> {
+        let mut arguments = Vec::with_capacity(words.len());
+        for word in words {
+            match literal_argument(word) {
+                Some(argument) => arguments.push(argument),
+                None => arguments.extend(self.expand(word)),
+            }
+        }
+        arguments
+    }
+
+    fn expand(&mut self, word: &ShellWord) -> Vec<Argument> {
         match word.spread(limits::SCRIPT_BRACES_MAX - self.spread) {
             Some(words) => {
                 self.spread += words.len();
@@ -82,7 +94,8 @@ impl Walk<'_> {
 
     /// The one argument of a word that is not split: a value, or the target of a redirection.
     pub(super) fn whole(&mut self, word: &ShellWord) -> Argument {
-        self.expanded(word, Splitting::Whole).into_iter().next().unwrap_or_default()
+        let literal = literal_argument(word);
+        literal.unwrap_or_else(|| self.expanded(word, Splitting::Whole).into_iter().next().unwrap_or_default())
     }
 
     fn expanded(&mut self, word: &ShellWord, splitting: Splitting) -> Vec<Argument> {
@@ -228,6 +241,12 @@ impl Walk<'_> {
             _ => OutputOf::Other,
         }
     }
+}
+
+/// The argument of a word in which nothing is expanded.
+fn literal_argument(word: &ShellWord) -> Option<Argument> {
+    let bytes = word.literal().filter(|bytes| !word.parts.is_empty() && !bytes.contains(&HOLE_BYTE))?;
+    Some(if bytes.is_empty() { Argument::default() } else { Argument { pieces: vec![ArgumentPiece::Text(bytes)] } })
 }
 
 /// Puts in all arguments of the text: `"$*"` is one word, `"$@"` one for each.

@@ -4,8 +4,9 @@ use super::{LeafStreams, StandardInput, Walk};
 use crate::limits;
 use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, LeafState, OpaqueReason, OutputOf};
 use crate::script::leaf::{Redirection, Via};
-use crate::script::programs::{self, ShellReads, WrapperRuns};
+use crate::script::programs::{self, ShellReads};
 use crate::script::tree::Problem;
+use crate::script::wrappers::{self, WrapperRuns};
 
 /// The variables that code sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,26 +77,35 @@ const INTERPRETERS: [(&str, &str); 15] = [
 
 impl Walk<'_> {
     /// Adds the leaves of a program with its arguments, and of its children.
-    pub(super) fn program(&mut self, words: Vec<Argument>, streams: &LeafStreams) {
+    pub(super) fn program(&mut self, mut words: Vec<Argument>, streams: &LeafStreams) {
         let Some(first) = words.first() else { return };
         let Some(path) = first.text().map(<[u8]>::to_vec) else {
             let state = LeafState::Opaque(OpaqueReason::Program);
             return self.leaf(Vec::new(), words, streams, state);
         };
-        let name = String::from_utf8_lossy(programs::base_name(&path)).into_owned();
+        let name = String::from_utf8_lossy(programs::base_name(&path));
         let state = self.state(&name, &words, streams);
-        self.leaf(path.clone(), words[1..].to_vec(), streams, state);
+        let leaf = self.begin_leaf(path.clone(), &words[1..], streams, state);
+        self.children(&name, &path, &words, streams);
+        if let Some(leaf) = leaf {
+            words.remove(0);
+            self.leaves[leaf].arguments = words;
+        }
+    }
+
+    /// Adds the leaves of what a program with these words runs, and applies what it changes.
+    fn children(&mut self, name: &str, path: &[u8], words: &[Argument], streams: &LeafStreams) {
         if self.is_full() {
             return;
         }
         if self.layers > limits::SCRIPT_LAYERS_MAX || self.via.len() > limits::SCRIPT_VIA_MAX {
-            let is_layer = programs::inner(&name, &known(&words)).is_some() || programs::is_shell(&name);
+            let is_layer = wrappers::inner(name, &known(words)).is_some() || programs::is_shell(name);
             if is_layer || name == "eval" {
                 self.not_read(Problem::TooDeep, b"");
             }
             return;
         }
-        match name.as_str() {
+        match name {
             "eval" => {
                 let begin = 1 + usize::from(words.get(1).and_then(Argument::text) == Some(b"--"));
                 let code = joined(&words[begin.min(words.len())..]);
@@ -103,15 +113,15 @@ impl Walk<'_> {
                 self.code(&code, Via::Layer(b"eval".to_vec()));
                 self.input = outer;
             }
-            "find" | "fd" | "fdfind" => self.executing(&name, &words),
-            "git" => self.git(&words, streams),
-            _ if programs::is_readable_shell(&name) => self.shell(&name, words, streams),
+            "find" | "fd" | "fdfind" => self.executing(name, words),
+            "git" => self.git(words, streams),
+            _ if programs::is_readable_shell(name) => self.shell(name, words, streams),
             _ => {
-                self.builtin(&name, &words, streams);
-                if self.shell_functions.contains(&path) {
-                    self.shell_input(&name, streams, Vec::new(), Sees::Exported);
+                self.builtin(name, words, streams);
+                if self.shell_functions.iter().any(|function| function == path) {
+                    self.shell_input(name, streams, Vec::new(), Sees::Exported);
                 }
-                self.wrapped(&name, &words, streams);
+                self.wrapped(name, words, streams);
             }
         }
     }
@@ -152,8 +162,8 @@ impl Walk<'_> {
     }
 
     /// Reads the code of a shell: the argument of `-c`, or its standard input.
-    fn shell(&mut self, name: &str, words: Vec<Argument>, streams: &LeafStreams) {
-        match programs::shell_call(&known(&words)).reads {
+    fn shell(&mut self, name: &str, words: &[Argument], streams: &LeafStreams) {
+        match programs::shell_call(&known(words)).reads {
             ShellReads::Code(at) => {
                 let code = words[at].with_marks();
                 let arguments = words.get(at + 2..).unwrap_or_default().to_vec();
@@ -209,8 +219,9 @@ impl Walk<'_> {
         if name == "su" {
             return self.shell_input(name, streams, Vec::new(), Sees::Exported);
         }
-        if let Some(shell) = words[1..].iter().position(|word| matches!(word.text(), Some(b"-s" | b"-i" | b"--login")))
-            && name == "sudo"
+        if name == "sudo"
+            && let Some(shell) =
+                words[1..].iter().position(|word| matches!(word.text(), Some(b"-s" | b"-i" | b"--login")))
             && shell + 2 >= words.len()
         {
             return self.shell_input(name, streams, Vec::new(), Sees::Exported);
@@ -222,7 +233,10 @@ impl Walk<'_> {
         if let Some(at) = package_script(name, words) {
             return self.behind(name.into(), words[at..].to_vec(), streams);
         }
-        let Some(inner) = programs::inner(name, &known(words)) else { return };
+        if !wrappers::is_wrapper(name) {
+            return;
+        }
+        let Some(inner) = wrappers::inner(name, &known(words)) else { return };
         let Some(inner) = inner else {
             if name == "ssh" {
                 self.shell_input(name, streams, Vec::new(), Sees::Nothing);
@@ -249,7 +263,7 @@ impl Walk<'_> {
                     && let Some(package) =
                         rest[0].text().filter(|word| !word.starts_with(b".") && !word.starts_with(b"/"))
                 {
-                    rest[0] = Argument::of_text(programs::package_program(package));
+                    rest[0] = Argument::of_text(wrappers::package_program(package));
                 }
                 if layer.ends_with(b" run")
                     && let Some(program) = option_value(&words[1..inner.at], b"--entrypoint", b"--entrypoint=")
@@ -464,7 +478,7 @@ fn joined(words: &[Argument]) -> Vec<u8> {
 
 /// `docker exec` for `docker`: the words that lead to a program are part of its name.
 fn layer_name(name: &str, words: &[Argument]) -> Vec<u8> {
-    let verbs = programs::verbs(name, &known(words)).filter(|verbs| !verbs.is_empty());
+    let verbs = wrappers::verbs(name, &known(words));
     verbs.map_or_else(|| name.into(), |verbs| format!("{name} {verbs}").into_bytes())
 }
 
@@ -590,8 +604,11 @@ fn option_value(options: &[Argument], name: &[u8], beginning: &[u8]) -> Option<A
 
 /// The place of the program of a package that an interpreter runs as its script.
 fn package_script(name: &str, words: &[Argument]) -> Option<usize> {
+    if !matches!(name, "node" | "nodejs" | "bun" | "tsx") {
+        return None;
+    }
     let at = words.iter().skip(1).position(|word| !word.with_marks().starts_with(b"-"))? + 1;
-    let script = words[at].text().filter(|_| matches!(name, "node" | "nodejs" | "bun" | "tsx"))?;
+    let script = words[at].text()?;
     script.windows(18).any(|part| part == b"node_modules/.bin/").then_some(at)
 }
 

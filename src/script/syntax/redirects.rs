@@ -27,6 +27,9 @@ const OPERATORS: [(&[u8], RedirectKind, u32); 12] = [
 impl ShellText<'_> {
     /// The next redirection, if one follows.
     pub(super) fn redirect(&mut self) -> ReadStep<Option<Redirect>> {
+        if !self.peek().is_some_and(|byte| matches!(byte, b'<' | b'>' | b'&' | b'{' | b'0'..=b'9')) {
+            return Ok(None);
+        }
         let before = self.at;
         let prefix = self.redirect_prefix();
         let operator = OPERATORS.iter().find_map(|(text, kind, fd)| Some((*text, *kind, *fd, self.starts(text)?)));

@@ -33,12 +33,16 @@ pub(super) struct WordBuilder {
 
 impl WordBuilder {
     pub(super) fn push(&mut self, byte: u8, quoting: Quoting) {
+        self.extend(&[byte], quoting);
+    }
+
+    fn extend(&mut self, bytes: &[u8], quoting: Quoting) {
         let is_quoted = quoting == Quoting::Quoted;
         if is_quoted != self.is_quoted {
             self.flush();
             self.is_quoted = is_quoted;
         }
-        self.run.push(byte);
+        self.run.extend_from_slice(bytes);
     }
 
     pub(super) fn part(&mut self, part: WordPart) {
@@ -114,6 +118,11 @@ fn special_bytes(unquoted: impl Iterator<Item = u8>) -> Vec<u8> {
         }
     }
     special
+}
+
+/// Returns true if a byte means itself wherever it stands in a word.
+fn is_ordinary(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'-' | b'_')
 }
 
 /// Returns true if these bytes are the name of a variable.
@@ -198,10 +207,20 @@ impl ShellText<'_> {
                 b'[' if may_be_head && word.is_name() => *head = self.subscript(word)?,
                 b'=' if may_be_head => self.equals(word, head),
                 b'~' if word.is_empty() || (head.is_some() && word.run.last() == Some(&b':')) => self.tilde(word),
+                _ if is_ordinary(&byte) => self.ordinary(word),
                 _ => self.plain(word, byte),
             }
         }
         Ok(())
+    }
+
+    /// Takes the bytes up to the next one that may mean something.
+    fn ordinary(&mut self, word: &mut WordBuilder) {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().take_while(|byte| is_ordinary(byte)).count();
+        word.extend(&rest[..length], Quoting::Unquoted);
+        self.budget.steps += length as u64;
+        self.at += length;
     }
 
     fn plain(&mut self, word: &mut WordBuilder, byte: u8) {
