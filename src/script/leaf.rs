@@ -93,6 +93,12 @@ impl Leaf {
         }
     }
 
+    /// Returns true if it runs on another machine, or in a container: paths and variables are not those of here.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        self.via.iter().any(|via| matches!(via, Via::Layer(layer) if wrappers::leads_elsewhere(layer)))
+    }
+
     /// Returns true if it runs another program that its own words name, such as `docker exec` and `sudo`.
     #[must_use]
     pub fn is_layer(&self) -> bool {

@@ -9,8 +9,8 @@ mod layers;
 
 use std::rc::Rc;
 
-use super::leaf::{Argument, ArgumentPiece, HOLE_BYTE, HoleKind, HoleReach, Leaf, LeafState, OpaqueReason, Pipes};
-use super::leaf::{Redirection, Via};
+use super::leaf::{Argument, ArgumentPiece, HOLE_BYTE, Hole, HoleKind, HoleReach, Leaf, LeafState, OpaqueReason};
+use super::leaf::{OutputOf, Pipes, Redirection, Via};
 use super::syntax::{ReadingBudget, ShellText};
 use super::tree::{
     Clause, List, NewValue, Pipeline, PipelineStage, Problem, Redirect, RedirectKind, RedirectTarget, ShellWord,
@@ -31,8 +31,7 @@ pub struct Leaves {
 pub fn leaves(text: &[u8], environment: VariableLookup<'_>) -> Leaves {
     let mut walk = Walk::new(environment);
     walk.code(text, Via::Layer(Vec::new()));
-    walk.run_traps();
-    Leaves { leaves: walk.leaves, steps: walk.budget.steps }
+    walk.into_leaves()
 }
 
 /// The leaf of a program started without a shell, and the leaves of its arguments.
@@ -46,7 +45,7 @@ pub fn leaves_of_program(words: &[Vec<u8>], environment: VariableLookup<'_>) -> 
 pub fn leaves_of_arguments(words: Vec<Argument>, environment: VariableLookup<'_>) -> Leaves {
     let mut walk = Walk::new(environment);
     walk.program(words, &LeafStreams::default());
-    Leaves { leaves: walk.leaves, steps: walk.budget.steps }
+    walk.into_leaves()
 }
 
 #[derive(Debug)]
@@ -233,6 +232,23 @@ impl<'a> Walk<'a> {
             weight,
             budget,
         }
+    }
+
+    /// The leaves, after the traps at the end. A function may run before or after a variable that it uses is set: a word that
+    /// is nothing but a variable for temporary files is such a file, or empty.
+    fn into_leaves(mut self) -> Leaves {
+        self.run_traps();
+        for leaf in self.leaves.iter_mut().filter(|leaf| !leaf.is_elsewhere()) {
+            for argument in &mut leaf.arguments {
+                if let [ArgumentPiece::Hole(Hole { kind, .. })] = &mut argument.pieces[..]
+                    && let HoleKind::Variable(name) = kind
+                    && self.values.is_only_temporary(name)
+                {
+                    *kind = HoleKind::Output(OutputOf::Mktemp);
+                }
+            }
+        }
+        Leaves { leaves: self.leaves, steps: self.budget.steps }
     }
 
     /// Reads code in the running shell. The name of the first layer is not recorded.

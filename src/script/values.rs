@@ -31,6 +31,8 @@ pub(super) struct KnownVariables<'a> {
     changes: Vec<(Vec<u8>, Option<VariableEntry>)>,
     /// Names that functions set. Their values are unknown from then on.
     unsteady: Vec<Vec<u8>>,
+    /// The variables that the text sets; true for those that become nothing but temporary files.
+    temporary: HashMap<Vec<u8>, bool>,
     /// True if only values set here are known: the body of a function runs at another time.
     is_elsewhere: bool,
     /// True if the environment is still the one in which the text began.
@@ -66,6 +68,7 @@ impl<'a> KnownVariables<'a> {
             entries,
             changes,
             unsteady,
+            temporary: HashMap::new(),
             is_elsewhere: false,
             has_own_environment: true,
             has_given_up: false,
@@ -88,7 +91,21 @@ impl<'a> KnownVariables<'a> {
         self.entries.contains_key(name)
     }
 
+    /// Sets a variable as the text says.
     pub(super) fn set(&mut self, name: &[u8], value: Argument, scope: Scope) {
+        self.note(name, is_temporary_file(&value));
+        self.replace(name, value, scope);
+    }
+
+    fn note(&mut self, name: &[u8], is_temporary: bool) {
+        if let Some(always) = self.temporary.get_mut(name) {
+            *always &= is_temporary;
+        } else if self.temporary.len() < limits::SCRIPT_VARIABLES_MAX {
+            self.temporary.insert(name.to_vec(), is_temporary);
+        }
+    }
+
+    fn replace(&mut self, name: &[u8], value: Argument, scope: Scope) {
         let is_new = !self.entries.contains_key(name);
         let length: usize = value.with_marks().len();
         let is_long =
@@ -103,13 +120,26 @@ impl<'a> KnownVariables<'a> {
         self.changes.push((name.to_vec(), before));
     }
 
+    /// Makes a variable unknown, because the text sets it to something unknown.
     pub(super) fn forget(&mut self, name: &[u8]) {
-        self.set(name, unknown(name), Scope::Exported);
+        self.note(name, false);
+        self.blind(name);
+    }
+
+    /// Makes a variable unknown, because it is not known which of its values it has.
+    fn blind(&mut self, name: &[u8]) {
+        self.replace(name, unknown(name), Scope::Exported);
     }
 
     pub(super) fn export(&mut self, name: &[u8]) {
         let value = self.get(name).unwrap_or_else(|| unknown(name));
-        self.set(name, value, Scope::Exported);
+        self.replace(name, value, Scope::Exported);
+    }
+
+    /// Returns true if a variable is a temporary file or empty wherever the text uses it.
+    pub(super) fn is_only_temporary(&self, name: &[u8]) -> bool {
+        let is_only = self.temporary.get(name).is_some_and(|always| *always);
+        is_only && self.has_own_environment && !self.has_given_up && (self.environment)(name).is_none()
     }
 
     pub(super) fn directory(&self) -> Option<Argument> {
@@ -134,7 +164,7 @@ impl<'a> KnownVariables<'a> {
 
     pub(super) fn set_directory(&mut self, directory: Option<Argument>) {
         let directory = directory.unwrap_or_else(|| unknown(b"PWD"));
-        self.set(DIRECTORY, directory, Scope::Exported);
+        self.replace(DIRECTORY, directory, Scope::Exported);
     }
 
     pub(super) fn mark(&self) -> ValuesMark {
@@ -162,7 +192,7 @@ impl<'a> KnownVariables<'a> {
                 continue;
             }
             if self.changes[to.0..].iter().any(is_name) {
-                self.forget(name);
+                self.blind(name);
                 continue;
             }
             let replaced = match before {
@@ -180,22 +210,21 @@ impl<'a> KnownVariables<'a> {
         let mut names: Vec<Vec<u8>> = changed.map(|(name, _)| name.clone()).collect();
         names.sort_unstable();
         names.dedup();
-        names.iter().for_each(|name| self.forget(name));
+        names.iter().for_each(|name| self.blind(name));
     }
 
     /// Returns true if a variable that was not set has become a temporary file. It is that file, or empty, whether it is set
     /// or not.
     fn is_temporary(&self, name: &[u8]) -> bool {
-        let is_file = |entry: &VariableEntry| matches!(&entry.value.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Output(OutputOf::Mktemp));
         let was_unset = !self.is_elsewhere && self.has_own_environment && (self.environment)(name).is_none();
-        was_unset && self.entries.get(name).is_some_and(is_file)
+        was_unset && self.entries.get(name).is_some_and(|entry| is_temporary_file(&entry.value))
     }
 
     /// Hides variables that a started program does not see.
     pub(super) fn hide_unexported(&mut self) {
         let own = self.entries.iter().filter(|(_, entry)| entry.scope == Scope::Shell);
         let names: Vec<Vec<u8>> = own.map(|(name, _)| name.clone()).collect();
-        names.iter().for_each(|name| self.forget(name));
+        names.iter().for_each(|name| self.blind(name));
     }
 
     /// Makes every value unknown from now on: a name may stand for another.
@@ -206,7 +235,7 @@ impl<'a> KnownVariables<'a> {
     /// Makes all variables that the text has set unknown, and the environment with them.
     pub(super) fn forget_set(&mut self) {
         let names: Vec<Vec<u8>> = self.entries.keys().filter(|name| *name != DIRECTORY).cloned().collect();
-        names.iter().for_each(|name| self.forget(name));
+        names.iter().for_each(|name| self.blind(name));
         self.has_own_environment = false;
     }
 
@@ -231,9 +260,13 @@ impl<'a> KnownVariables<'a> {
             if self.has_given_up {
                 return;
             }
-            self.forget(&name);
+            self.blind(&name);
         }
     }
+}
+
+fn is_temporary_file(value: &Argument) -> bool {
+    matches!(&value.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Output(OutputOf::Mktemp))
 }
 
 /// The value of an unknown variable.

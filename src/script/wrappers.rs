@@ -220,6 +220,36 @@ const DOCKER_LETTERS: &str = "aceghlmpuvw";
 const DOCKER_LONG: &str = " name volume env env-file publish user workdir network entrypoint mount label memory cpus platform \
     hostname add-host device restart ";
 
+/// Programs that run others on another machine, in a container, or below another root.
+const ELSEWHERE: [&[u8]; 20] = [
+    b"adb",
+    b"bwrap",
+    b"chroot",
+    b"docker",
+    b"docker-compose",
+    b"flyctl",
+    b"fly",
+    b"gcloud",
+    b"heroku",
+    b"k3s",
+    b"kubectl",
+    b"lxc",
+    b"microk8s",
+    b"minikube",
+    b"nerdctl",
+    b"oc",
+    b"podman",
+    b"sail",
+    b"ssh",
+    b"vagrant",
+];
+
+/// Returns true if a layer, such as `docker exec`, leads to another machine or into a container.
+pub(super) fn leads_elsewhere(layer: &[u8]) -> bool {
+    let name = layer.split(|byte| *byte == b' ').next().unwrap_or(layer);
+    ELSEWHERE.contains(&name)
+}
+
 /// The name of a package's program, without a scope in front and a version behind.
 pub(super) fn package_program(package: &[u8]) -> &[u8] {
     let name = base_name(package.strip_prefix(b"npm:").unwrap_or(package));

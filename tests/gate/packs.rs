@@ -105,6 +105,38 @@ fn the_files_pack_asks_about_what_a_program_removes() {
     assert_eq!(judged(&all(), "rm -rf *.o .cache").0, Action::Allow);
 }
 
+/// A function may run before or after its variable is set. A temporary file may be removed, if it can be nothing else.
+#[test]
+fn a_function_may_remove_a_temporary_file() {
+    let all = all();
+    let clean = "cleanup() { rm -rf \"$t\"; }; ";
+    for text in [
+        "t=$(mktemp -d); trap cleanup EXIT; make",
+        "trap cleanup EXIT; t=$(mktemp -d) && make",
+        "start() { t=$(mktemp -d); }; start; make; cleanup",
+        "if x; then t=$(mktemp -d); else t=$(mktemp -d -p /tmp); fi; cleanup",
+        "t=$(mktemp -d); export t; cleanup",
+    ] {
+        assert_eq!(judged(&all, &format!("{clean}{text}")).0, Action::Allow, "{text}");
+    }
+    for text in [
+        "t=$HOME; cleanup",
+        "cleanup",
+        "t=$(mktemp -d); cleanup; t=/; cleanup",
+        "t=$(mktemp -d); read t; cleanup",
+        "t=$(mktemp -d); t+=/..; cleanup",
+        "for t in *; do cleanup; done; t=$(mktemp -d)",
+        "t=$(mktemp -d); . ./env; cleanup",
+        "t=$(mktemp -d); unset t; : ${t:=/}; cleanup",
+        "t=${1:-$(mktemp -d)}; cleanup",
+    ] {
+        assert_eq!(judged(&all, &format!("{clean}{text}")).0, Action::Ask, "{text}");
+    }
+    // Whose variable it is on another machine is not known, nor what stands in front of a slash.
+    assert_eq!(judged(&all, "t=$(mktemp -d); ssh h 'rm -rf \"$t\"'").0, Action::Ask);
+    assert_eq!(judged(&all, "cleanup() { rm -rf \"$t\"/*; }; t=$(mktemp -d); cleanup").0, Action::Ask);
+}
+
 /// A person's own rule stands above the packs, and lifts them.
 #[test]
 fn a_rule_of_a_person_lifts_a_pack() {
