@@ -93,6 +93,12 @@ allows needs to be sure. A lenient one then allows, and is named. Paths are
 compared as they are written, without the disk; dir/* is dir. For $PROJECT it
 looks for the git project that --cwd is in. Without one, --cwd stands for it.
 
+What runs by ssh, docker exec, kubectl exec and their like has the paths of
+another machine. Whether those are the directories that outside, inside, writes
+and cwd name is not known; the end of a path, as .git, counts there, too. A
+lenient rule takes them for paths of this machine: rm -rf /data in a container
+asks, because it may be a volume.
+
 replay lists the commands of the journals on which the rules of --rules and
 your own ones differ; without --rules, those on which your own rules and none
 differ. Commands that ran in an agent's sandbox are left out: no rule reaches

@@ -155,7 +155,7 @@ impl Rule {
             [] => Answer::Yes,
             places => {
                 let here = Path::of_directory(subject.leaf, facts);
-                Answer::any(places.iter().map(|place| place.holds(&here, facts)))
+                self.answer_on_path(&here, places, subject)
             }
         };
         answer.min(asked(&self.agent, facts.agent)).min(asked(&self.session, facts.session)).min(here)
@@ -183,10 +183,7 @@ impl Rule {
         answer = answer.min(self.answer_on_places(subject, skipped));
         answer = answer.min(match &self.writes[..] {
             [] => Answer::Yes,
-            wanted => {
-                let holds = |path| Answer::any(wanted.iter().map(|place| place.holds(path, subject.facts)));
-                Answer::any(subject.written().iter().map(holds))
-            }
+            wanted => Answer::any(subject.written().iter().map(|path| self.answer_on_path(path, wanted, subject))),
         });
         if self.kills_others {
             // Whose the processes are is known when it runs.
@@ -289,14 +286,21 @@ impl Rule {
             let targets = targets.iter().map(|(path, word)| wanted(path, word));
             Answer::any(operands.clone().map(|(path, word)| wanted(path, word)).chain(targets))
         };
-        let in_one = |path: &Path, places: &[Place]| Answer::any(places.iter().map(|place| place.holds(path, facts)));
-        let outside = |path: &Path, word: &Argument| match in_one(path, &self.outside).negated() {
+        let is_elsewhere = self.is_elsewhere(subject);
+        let in_one = |path: &Path, place: &Place| match place {
+            // Another machine does not have them, or others.
+            Place::Home(_) | Place::Project(_) if is_elsewhere => place.holds(path, facts).min(Answer::Perhaps),
+            place => place.holds(path, facts),
+        };
+        let in_any = |path: &Path| Answer::any(self.outside.iter().map(|place| in_one(path, place)));
+        let outside = |path: &Path, word: &Argument| match in_any(path).negated() {
             _ if path.holds_home(facts) => Answer::Yes,
+            Answer::Yes if is_elsewhere => Answer::Perhaps,
             Answer::Perhaps if self.is_lenient && places::can_be_root(word, leaf, facts) => Answer::Yes,
             Answer::Yes if path.is_filled && self.reading() == Reading::All => Answer::Perhaps,
             answer => answer,
         };
-        let inside = |path: &Path, _: &Argument| match in_one(path, &self.inside) {
+        let inside = |path: &Path, _: &Argument| match self.answer_on_path(path, &self.inside, subject) {
             Answer::Yes if (path.is_open() || path.is_filled) && self.reading() == Reading::All => Answer::Perhaps,
             answer => answer,
         };
@@ -309,6 +313,23 @@ impl Rule {
             answer = answer.min(any(&inside));
         }
         answer
+    }
+
+    /// Whether a path lies in one of these places.
+    fn answer_on_path(&self, path: &Path, places: &[Place], subject: &Subject<'_>) -> Answer {
+        let is_elsewhere = self.is_elsewhere(subject);
+        Answer::any(places.iter().map(|place| match place {
+            Place::Absolute(_) | Place::Home(_) | Place::Project(_) if is_elsewhere => {
+                place.holds(path, subject.facts).min(Answer::Perhaps)
+            }
+            place => place.holds(path, subject.facts),
+        }))
+    }
+
+    /// Returns true if the paths of a leaf are those of another machine or of a container. A lenient rule takes them for those
+    /// of here: what lies on another machine lies outside of the project, and is as precious.
+    fn is_elsewhere(&self, subject: &Subject<'_>) -> bool {
+        !self.is_lenient && subject.is_elsewhere()
     }
 
     /// Returns true if it says nothing where it may match or not: a lenient rule about paths, since most are not known.

@@ -16,17 +16,23 @@ pub(super) struct Subject<'l> {
     statements: OnceCell<Vec<Argument>>,
     operands: OnceCell<Vec<Path>>,
     written: OnceCell<Vec<Path>>,
+    is_elsewhere: OnceCell<bool>,
 }
 
 impl<'l> Subject<'l> {
     pub(super) fn of(leaf: &'l Leaf, programs: &'l [ValueOptions], facts: &'l Facts<'l>) -> Self {
         let (words, statements) = (OnceCell::new(), OnceCell::new());
         let (operands, written) = (OnceCell::new(), OnceCell::new());
-        Self { leaf, facts, programs, words, statements, operands, written }
+        Self { leaf, facts, programs, words, statements, operands, written, is_elsewhere: OnceCell::new() }
     }
 
     pub(super) fn words(&self) -> &Words<'l> {
         self.words.get_or_init(|| Words::of(self.leaf, self.programs))
+    }
+
+    /// Returns true if its paths are those of another machine or of a container.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        *self.is_elsewhere.get_or_init(|| self.leaf.is_elsewhere())
     }
 
     /// See [`statements::statements`].

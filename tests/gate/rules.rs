@@ -92,6 +92,47 @@ fn a_word_behind_an_unknown_option_may_be_both() {
     assert_eq!(action(&(allows.to_owned() + "[program.deploy]\nvalues = ['-t']"), "deploy -t prod prod"), Allow);
 }
 
+/// Whether a directory of another machine or of a container is the one that a rule names is not known.
+#[test]
+fn paths_of_another_machine_are_not_those_of_here() {
+    check(
+        "do = 'deny'\nrun = 'rm'\nwith = ['-r']\noutside = ['$PROJECT', '/tmp']",
+        &[
+            (Ask, "docker exec c rm -rf /data"),
+            (Ask, "docker run --rm -v \"$PWD:/w\" -w /w node sh -c 'rm -rf build'"),
+            (Ask, "kubectl exec pod -- rm -rf /people/ann/shop"),
+            (Ask, "ssh h 'cd /srv && rm -rf a'"),
+            (Ask, "podman exec c sudo rm -rf /data"),
+            (Deny, "ssh h rm -rf /"),
+            (Deny, "docker exec c ls; rm -rf /data"),
+            (Deny, "nsenter -t 1 -m rm -rf /data"),
+            (Allow, "ssh h rm -rf /tmp/a"),
+        ],
+    );
+    check(
+        "do = 'deny'\nrun = 'rm'\ninside = ['~/x', '/data', 'keep']",
+        &[
+            (Deny, "rm /data/a"),
+            (Ask, "ssh h rm /data/a"),
+            (Ask, "ssh h 'rm ~/x/a'"),
+            (Allow, "ssh h rm /srv/a"),
+            (Deny, "ssh h rm /srv/keep"),
+        ],
+    );
+    check(
+        "do = 'deny'\nwrites = ['/etc']",
+        &[(Ask, "ssh h 'echo a >/etc/hosts'"), (Deny, "ssh h cat a >/etc/hosts"), (Allow, "ssh h 'echo a >/srv/b'")],
+    );
+    let allows = "[[rule]]\ndo = 'allow'\nrun = 'rm'\ninside = ['/tmp']\n[[rule]]\ndo = 'deny'\nrun = 'rm'\n";
+    assert_eq!(action(allows, "rm /tmp/a"), Allow);
+    assert_eq!(action(allows, "ssh h rm /tmp/a"), Deny);
+    let cwd = "[[rule]]\ndo = 'deny'\nrun = 'make'\ncwd = ['$PROJECT']\n";
+    assert_eq!(action(cwd, "make; docker exec c ls"), Deny);
+    assert_eq!(action(cwd, "docker exec c make"), Ask);
+    // Rules about the program alone count wherever it runs.
+    assert_eq!(action("[[rule]]\ndo = 'deny'\nrun = 'dropdb'", "docker exec c dropdb a"), Deny);
+}
+
 #[test]
 fn places_are_compared_as_they_are_written() {
     check(
