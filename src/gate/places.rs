@@ -249,6 +249,8 @@ pub(super) fn can_be_root(word: &Argument, leaf: &Leaf, facts: &Facts<'_>) -> bo
             ArgumentPiece::Hole(hole) => match &hole.kind {
                 HoleKind::Variable(_) | HoleKind::Home(_) | HoleKind::Output(OutputOf::Other) => is_unknown = true,
                 HoleKind::Pattern(written) => text.extend_from_slice(written),
+                // A whole path from another program may be any. Behind a directory it is a name in there.
+                HoleKind::Filled if text.is_empty() => is_unknown = true,
                 HoleKind::Output(_) | HoleKind::Arithmetic | HoleKind::Process | HoleKind::Filled => return false,
             },
         }

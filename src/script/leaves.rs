@@ -6,6 +6,7 @@
 mod builtins;
 mod expand;
 mod layers;
+mod written;
 
 use std::rc::Rc;
 
@@ -58,8 +59,8 @@ struct Walk<'a> {
     via: Vec<Via>,
     /// The standard input of the code being read.
     input: StandardInput,
-    /// The text that the last command has written into its pipe, if it is known.
-    piped: Option<Rc<Argument>>,
+    /// What the last command has written into its pipe, if it is known.
+    piped: Option<StandardInput>,
     /// True in a process substitution: its output is a pipe.
     is_process: bool,
     /// The traps that the running shell has set.
@@ -100,8 +101,8 @@ struct LeafStreams {
     pipes: Pipes,
     /// The standard input that it has without redirections of its own.
     around: StandardInput,
-    /// The text that a process substitution writes into its standard input, if it is known.
-    process: Option<Rc<Argument>>,
+    /// What a process substitution writes into its standard input, if it is known.
+    process: Option<StandardInput>,
 }
 
 /// The source of what a command reads.
@@ -115,6 +116,8 @@ enum StandardInput {
     File,
     /// It stands in the text.
     Text(Rc<Argument>),
+    /// Some lines of this text.
+    Lines(Rc<Argument>),
 }
 
 impl LeafStreams {
@@ -132,7 +135,7 @@ impl LeafStreams {
                 Some(b"0") => self.around.clone(),
                 _ => StandardInput::Stream,
             },
-            _ if is_process => self.process.clone().map_or(StandardInput::Stream, StandardInput::Text),
+            _ if is_process => self.process.clone().unwrap_or(StandardInput::Stream),
             _ if own.target.text() == Some(b"/dev/null") => StandardInput::Outer,
             _ => StandardInput::File,
         }
@@ -478,7 +481,7 @@ impl<'a> Walk<'a> {
             let pipes = Pipes { reads: at > 0, writes: at < last };
             let written = self.piped.take();
             if at > 0 {
-                self.input = written.map_or(StandardInput::Stream, StandardInput::Text);
+                self.input = written.unwrap_or(StandardInput::Stream);
             }
             if at < last {
                 self.apart(|walk| walk.stage(stage, pipes));
@@ -607,7 +610,7 @@ impl<'a> Walk<'a> {
             self.perhaps(|walk| walk.code(&code, Via::Alias(name)));
         }
         let is_read = self.is_process && streams.redirects.is_empty() || streams.writes_pipe();
-        let piped = if is_read { written_text(&words, &streams) } else { None };
+        let piped = if is_read { written::written(&words, &streams) } else { None };
         self.program(words, &streams);
         self.piped = piped;
         if clause.assignments.is_empty() {
@@ -671,83 +674,6 @@ impl<'a> Walk<'a> {
         };
         redirects.iter().map(redirection).collect()
     }
-}
-
-/// The text that a command writes, if its words tell: those of `echo`, `printf` without a format, and `cat` of a text.
-fn written_text(words: &[Argument], streams: &LeafStreams) -> Option<Rc<Argument>> {
-    let (program, arguments) = words.split_first()?;
-    match program.text()? {
-        b"cat" if arguments.is_empty() => match streams.input() {
-            StandardInput::Text(text) => Some(text),
-            _ => None,
-        },
-        b"echo" => {
-            let begin = arguments.iter().take_while(|word| matches!(word.text(), Some(b"-n" | b"-e" | b"-E"))).count();
-            joined_lines(&arguments[begin..], b" ")
-        }
-        b"printf" => match arguments {
-            [text] if !text.with_marks().contains(&b'%') => {
-                // The usual line ends; what else a backslash stands for is not known.
-                let lines = |piece: &ArgumentPiece| match piece {
-                    ArgumentPiece::Text(text) => ArgumentPiece::Text(with_line_ends(text)),
-                    hole @ ArgumentPiece::Hole(_) => hole.clone(),
-                };
-                joined_lines(&[Argument { pieces: text.pieces.iter().map(lines).collect() }], b"")
-            }
-            [format, texts @ ..] if matches!(format.text(), Some(b"%s" | b"%s\\n" | b"%s\\0")) => {
-                let between: &[u8] = if format.text() == Some(b"%s") { b"" } else { b"\n" };
-                joined_lines(texts, between)
-            }
-            _ => None,
-        },
-        b"ls" => {
-            let is_option = |word: &&Argument| word.with_marks().starts_with(b"-");
-            let names_itself = arguments.iter().filter(is_option).any(|word| word.with_marks().contains(&b'd'));
-            let operands: Vec<Argument> = arguments.iter().filter(|word| !is_option(word)).cloned().collect();
-            let mut name = Argument::of_text(b"./");
-            name.push_hole(HoleKind::Filled, HoleReach::Within);
-            joined_lines(if names_itself { &operands } else { std::slice::from_ref(&name) }, b"\n")
-        }
-        b"find" => {
-            let prints_otherwise = arguments.iter().filter_map(Argument::text).any(|word| {
-                [&b"-exec"[..], b"-ok", b"-print", b"-fprint", b"-ls"].iter().any(|name| word.starts_with(name))
-                    && !matches!(word, b"-print" | b"-print0")
-            });
-            joined_lines(&layers::found_files("find", words).filter(|_| !prints_otherwise)?, b"\n")
-        }
-        _ => None,
-    }
-}
-
-/// The text with a line's end for each `\n`.
-fn with_line_ends(text: &[u8]) -> Vec<u8> {
-    let mut lines = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.windows(2).position(|two| two[0] == b'\\') {
-        match rest[at + 1] {
-            b'n' => lines.extend_from_slice(&[&rest[..at], b"\n"].concat()),
-            _ => lines.extend_from_slice(&rest[..at + 2]),
-        }
-        rest = &rest[at + 2..];
-    }
-    lines.extend_from_slice(rest);
-    lines
-}
-
-/// Words with a text between them. A backslash stands for another byte in some shells, so nothing is known of it.
-fn joined_lines(words: &[Argument], between: &[u8]) -> Option<Rc<Argument>> {
-    let mut whole = Argument::default();
-    for (at, word) in words.iter().enumerate() {
-        if word.with_marks().contains(&b'\\') {
-            return None;
-        }
-        if at > 0 {
-            whole.push_text(between);
-        }
-        whole.pieces.extend(word.pieces.iter().cloned());
-    }
-    whole.push_text(b"\n");
-    Some(Rc::new(whole.joined()))
 }
 
 impl Argument {

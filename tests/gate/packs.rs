@@ -96,13 +96,53 @@ fn a_pack_tells_what_it_does_not_know() {
 #[test]
 fn the_files_pack_asks_about_what_a_program_removes() {
     assert_eq!(judged(&all(), "rm -rf build >~/log 2>/var/log/x").0, Action::Allow);
-    assert_eq!(judged(&all(), "xargs -I{} rm -rf {} <list").0, Action::Allow);
     assert_eq!(judged(&all(), "xargs -I{} rm -rf /srv/{} <list").0, Action::Ask);
     assert_eq!(judged(&all(), "xargs -I{} rm -rf ./{} <list").0, Action::Allow);
     assert_eq!(judged(&all(), "f() { cd build; rm -rf a; }; f").0, Action::Allow);
     assert_eq!(judged(&all(), "cd build; rm -rf *").0, Action::Allow);
     assert_eq!(judged(&all(), "rm -rf *").0, Action::Ask);
     assert_eq!(judged(&all(), "rm -rf *.o .cache").0, Action::Allow);
+}
+
+/// A list of files may name the root. Names below a known directory cannot.
+#[test]
+fn the_files_pack_asks_about_files_that_another_program_names() {
+    let all = all();
+    for text in [
+        "xargs rm -rf <list",
+        "cat list | xargs rm -rf",
+        "xargs -0 rm -rf -- <list",
+        "xargs -I{} rm -rf {} <list",
+        "awk '{ print $2 }' a | xargs rm -rf",
+        "cat list | parallel rm -rf {}",
+        "parallel rm -rf ::: build ~",
+        "parallel rm -rf :::: list",
+        "echo 'rm -rf ~' | parallel",
+        "parallel ::: 'rm -rf ~' make",
+        "find / -name x | sort -u | head -n 5 | xargs rm -rf",
+        "grep -rl x /etc | xargs rm -rf",
+        "rg -l x ~ | xargs rm -rf",
+        "fd x ~ | xargs rm -rf",
+        "git -C ~ ls-files | xargs rm -rf",
+        "git ls-files .. | xargs rm -rf",
+    ] {
+        assert_eq!(judged(&all, text).0, Action::Ask, "{text}");
+    }
+    for text in [
+        "xargs rm -f <list",
+        "find . -name x -print0 | xargs -0 rm -rf",
+        "find . -name x | grep -v keep | sort -u | head -n 5 | xargs rm -rf",
+        "git ls-files -o | xargs rm -rf",
+        "git diff --name-only main | xargs rm -rf",
+        "grep -rl x . | xargs rm -rf",
+        "rg -l x src | xargs rm -rf",
+        "fd -t d build | xargs rm -rf",
+        "parallel rm -rf {} ::: build dist",
+        "find \"$d\" -name '*.o' -exec rm -rf {} +",
+        "ls a | sort | while read f; do rm -rf \"a/$f\"; done",
+    ] {
+        assert_eq!(judged(&all, text).0, Action::Allow, "{text}");
+    }
 }
 
 /// A function may run before or after its variable is set. A temporary file may be removed, if it can be nothing else.

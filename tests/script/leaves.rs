@@ -162,7 +162,11 @@ fn the_options_of_a_layer_say_what_its_program_gets() {
         &["xargs -I{} sh -c rm {}", "xargs > sh -c rm … !open", "xargs > sh -c > !Code", "xargs > sh -c > rm … !open"],
     );
     check("xargs -I F rm dF", &["xargs -I F rm dF", "xargs > rm d… !open"]);
-    check("parallel rm {}/a ::: b", &["parallel rm {}/a ::: b", "parallel > !Code", "parallel > rm …/a ::: b !open"]);
+    check("parallel rm {}/a ::: b", &["parallel rm {}/a ::: b", "parallel > !Code", "parallel > rm …/a !open"]);
+    check("parallel rm a ::: b 'c d'", &["parallel rm a ::: b c d", "parallel > rm a b c d"]);
+    check("parallel ::: 'rm a' 'rm b'", &["parallel ::: rm a rm b", "parallel > rm a", "parallel > rm b"]);
+    check("echo 'rm a' | parallel", &["echo rm a", "parallel", "parallel > rm a"]);
+    check("x | parallel", &["x", "parallel", "!ShellReadsPipe"]);
     check("find . -exec rm ./{} \\;", &["find . -exec rm ./{} ;", "find -exec > rm ./… !open"]);
     check("kubectl -n a exec -it p -- rm b", &["kubectl -n a exec -it p -- rm b", "kubectl exec > rm b"]);
     check("kubectl exec p -c d -- rm b", &["kubectl exec p -c d -- rm b", "kubectl exec > rm b"]);
@@ -241,6 +245,8 @@ fn a_text_goes_through_a_pipe() {
     check("echo rm a &>f | sh", &["echo rm a <>f", "sh", "!ShellReadsPipe"]);
     check("{ echo rm a; } | sh", &["echo rm a", "sh", "!ShellReadsPipe"]);
     check("echo \"rm $x\" | sh", &["echo rm $x !open", "sh", "sh > !Code", "sh > rm … !open"]);
+    // Some lines of a text are not the text.
+    check("echo rm a | head -1 | sh", &["echo rm a", "head -1", "sh", "!ShellReadsPipe"]);
     check("echo rm a | od | sh; sh", &["echo rm a", "od", "sh", "!ShellReadsPipe", "sh"]);
 }
 
@@ -335,7 +341,7 @@ fn a_program_gets_the_words_that_another_prints() {
     check("ls /a | xargs rm", &["ls /a", "xargs rm", "xargs > rm ./… !open"]);
     check("ls -d /a/* | xargs rm", &["ls -d /a/* !open", "xargs rm", "xargs > rm /a/* !open"]);
     check("find /a b -type f | xargs rm", &["find /a b -type f", "xargs rm", "xargs > rm /a/… b/… !open"]);
-    check("find \"$x\" | xargs rm", &["find $x !open", "xargs rm", "xargs > rm … !open"]);
+    check("find \"$x\" | xargs rm", &["find $x !open", "xargs rm", "xargs > rm $x/… !open"]);
     check("find -name a -exec rm {} \\;", &["find -name a -exec rm {} ;", "find -exec > rm ./…/a !open"]);
     check("find -name a -o -exec rm {} \\;", &["find -name a -o -exec rm {} ;", "find -exec > rm ./… !open"]);
     check("fd -H x /a -x rm", &["fd -H x /a -x rm", "fd -x > rm /a/… !open"]);

@@ -162,7 +162,7 @@ impl Walk<'_> {
         let names = words[1..].iter().filter_map(Argument::text);
         let names: Vec<&[u8]> = names.filter(|name| name.first().is_some_and(u8::is_ascii_alphabetic)).collect();
         let [name] = names[..] else { return };
-        let StandardInput::Text(text) = streams.input() else { return };
+        let (StandardInput::Text(text) | StandardInput::Lines(text)) = streams.input() else { return };
         let line = match text.split(b"\n").as_deref() {
             Some([line]) => line.clone(),
             _ => Argument::filled(HoleReach::Within),

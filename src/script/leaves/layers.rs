@@ -1,5 +1,6 @@
 //! Programs that run others, in their arguments or on their input.
 
+use super::written::found_files;
 use super::{LeafStreams, StandardInput, Walk};
 use crate::limits;
 use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, LeafState, OpaqueReason, OutputOf};
@@ -197,7 +198,7 @@ impl Walk<'_> {
                 let child = ChildShell::of(name, StandardInput::Outer);
                 self.child_code(&code.with_marks(), ChildShell { arguments, sees, ..child });
             }
-            StandardInput::Stream => self.opaque(OpaqueReason::ShellReadsPipe, Vec::new()),
+            StandardInput::Stream | StandardInput::Lines(_) => self.opaque(OpaqueReason::ShellReadsPipe, Vec::new()),
             StandardInput::Outer => {
                 let function = self.via.iter().rev().find_map(|via| match via {
                     Via::Function(name) => Some(name.clone()),
@@ -238,8 +239,10 @@ impl Walk<'_> {
         }
         let Some(inner) = wrappers::inner(name, &known(words)) else { return };
         let Some(inner) = inner else {
-            if name == "ssh" {
-                self.shell_input(name, streams, Vec::new(), Sees::Nothing);
+            match name {
+                "ssh" => self.shell_input(name, streams, Vec::new(), Sees::Nothing),
+                "parallel" => self.shell_input(name, streams, Vec::new(), Sees::Exported),
+                _ => {}
             }
             return;
         };
@@ -248,7 +251,7 @@ impl Walk<'_> {
         match inner.runs {
             WrapperRuns::Code => {
                 if name == "parallel" {
-                    put_in_words(&mut rest, Some(b"{}"), &[Argument::filled(HoleReach::Words)]);
+                    rest = parallel_words(rest, &words[1..inner.at], streams);
                 }
                 let sees = if name == "ssh" { Sees::Nothing } else { Sees::Exported };
                 self.child_code(&joined(&rest), ChildShell { sees, ..ChildShell::of(layer, streams.input()) });
@@ -361,12 +364,7 @@ impl Walk<'_> {
             if program.iter().any(|word| word.with_marks().windows(2).any(|two| two == b"{}"))
                 || (name != "find" && !program.is_empty())
             {
-                let found = found_files(name, &words[..at]);
-                put_in_words(
-                    &mut program,
-                    Some(b"{}"),
-                    &found.unwrap_or_else(|| vec![Argument::filled(HoleReach::Within)]),
-                );
+                put_in_words(&mut program, Some(b"{}"), &found_files(name, &words[..at]));
             }
             let layer = [name.as_bytes(), b" ", &words[at - 1].shown()].concat();
             self.apart(|walk| walk.behind(layer, program, &LeafStreams::default()));
@@ -441,7 +439,7 @@ impl Walk<'_> {
 }
 
 /// The place of git's subcommand, behind its own options.
-fn git_verb(words: &[Argument]) -> usize {
+pub(super) fn git_verb(words: &[Argument]) -> usize {
     let mut at = 1;
     while let Some(word) = words.get(at).filter(|word| word.with_marks().starts_with(b"-")) {
         let has_value: [&[u8]; 8] = [
@@ -506,7 +504,7 @@ fn given_words(options: &[Argument], streams: &LeafStreams) -> Vec<Argument> {
     };
     let has_lines = replaced_text(options).is_some() || has(&[b"-0", b"--null", b"-d", b"--delimiter"]);
     let known = match streams.input() {
-        StandardInput::Text(text) if !has(&[b"-a", b"--arg-file"]) => {
+        StandardInput::Text(text) | StandardInput::Lines(text) if !has(&[b"-a", b"--arg-file"]) => {
             let blanks: &[u8] = if has_lines { b"\n" } else { b" \t\n" };
             text.split(blanks).filter(|_| has_lines || !text.with_marks().iter().any(|byte| b"'\"\\".contains(byte)))
         }
@@ -515,51 +513,37 @@ fn given_words(options: &[Argument], streams: &LeafStreams) -> Vec<Argument> {
     known.unwrap_or_else(|| vec![Argument::filled(HoleReach::Words)])
 }
 
-/// The files that `find` or `fd` with these words may name. `None` if it is not known where it searches.
-pub(super) fn found_files(name: &str, words: &[Argument]) -> Option<Vec<Argument>> {
-    let lead = |word: &Argument| word.with_marks().first().copied();
-    let mut starts: Vec<&Argument> = match name {
-        "find" => {
-            let is_option = |word: &&Argument| matches!(word.text(), Some(b"-H" | b"-L" | b"-P"));
-            let behind = words.iter().skip(1).skip_while(is_option);
-            behind.take_while(|word| !matches!(lead(word), Some(b'-' | b'(' | b'!'))).collect()
-        }
-        // Its first operand is a pattern.
-        _ => words.iter().skip(1).filter(|word| lead(word) != Some(b'-')).skip(1).collect(),
+/// The words of the code that `parallel` runs: its program, and in the place of `{}`, or at the end, what stands behind `:::`
+/// or on its input. Without a program, it runs these words as code.
+fn parallel_words(mut words: Vec<Argument>, options: &[Argument], streams: &LeafStreams) -> Vec<Argument> {
+    let is_separator = |word: &Argument| matches!(word.text(), Some(b":::" | b":::+" | b"::::" | b"::::+"));
+    let Some(at) = words.iter().position(is_separator) else {
+        // It reads lines.
+        let given = given_words(&[options, &[Argument::of_text(b"-0")]].concat(), streams);
+        put_in_code(&mut words, &given);
+        return words;
     };
-    let here = Argument::of_text(b".");
-    if starts.is_empty() {
-        starts.push(&here);
+    let behind = words.split_off(at);
+    let reads_files = behind.iter().any(|word| word.text().is_some_and(|text| text.starts_with(b"::::")));
+    let given: Vec<Argument> = match reads_files {
+        true => vec![Argument::filled(HoleReach::Words)],
+        false => behind.into_iter().filter(|word| !is_separator(word)).collect(),
+    };
+    if words.is_empty() {
+        return given.iter().flat_map(|code| [code.clone(), Argument::of_text(b";")]).collect();
     }
-    let is_known = |piece: &ArgumentPiece| match piece {
-        ArgumentPiece::Text(_) => true,
-        ArgumentPiece::Hole(hole) => matches!(
-            hole.kind,
-            HoleKind::Pattern(_)
-                | HoleKind::Home(_)
-                | HoleKind::Output(OutputOf::Pwd | OutputOf::GitTop | OutputOf::Mktemp)
-        ),
-    };
-    let name = sought_name(words);
-    let files = starts.into_iter().map(|start| {
-        let mut file = start.clone();
-        file.push_text(b"/");
-        file.push_hole(HoleKind::Filled, HoleReach::Within);
-        if let Some(name) = name {
-            file.push_text(&[b"/", name].concat());
-        }
-        start.pieces.iter().all(is_known).then_some(file)
-    });
-    files.collect()
+    put_in_code(&mut words, &given);
+    words
 }
 
-/// The name that all found files have: of `-name` without a pattern, if nothing stands beside it.
-fn sought_name(words: &[Argument]) -> Option<&[u8]> {
-    let has_others = |word: &Argument| matches!(word.text(), Some(b"-o" | b"-or" | b"!" | b"-not" | b","));
-    let at = words.iter().position(|word| word.text() == Some(b"-name"))?;
-    let name = words.get(at + 1).and_then(Argument::text)?;
-    let is_plain = !name.iter().any(|byte| b"*?[\\".contains(byte)) && !words.iter().any(has_others);
-    is_plain.then_some(name)
+/// Puts words into those of a code: in the place of `{}`, or behind the last one. What stands for a part of a word, or for one
+/// of several, is a hole.
+fn put_in_code(code: &mut Vec<Argument>, given: &[Argument]) {
+    for part in [&b"{.}"[..], b"{/}", b"{//}", b"{/.}", b"{#}", b"{1}", b"{2}", b"{3}"] {
+        code.iter_mut().for_each(|word| _ = word.fill(part));
+    }
+    let quoted: Vec<Argument> = given.iter().map(|word| Argument::of_text(&word.as_code())).collect();
+    put_in_words(code, Some(b"{}"), &quoted);
 }
 
 /// The text that `xargs` with these options replaces. `None` if it adds words at the end.
