@@ -293,11 +293,8 @@ pub(super) fn written<'w>(leaf: &Leaf, words: impl Fn() -> &'w Words<'w>) -> Vec
     let mut written: Vec<Argument> = written_targets(leaf).cloned().collect();
     let operands = || words().operands.iter().map(|operand| operand.word.clone());
     let after = |prefix: &'static [u8]| {
-        leaf.arguments.iter().filter_map(move |word| match word.pieces.split_first() {
-            Some((ArgumentPiece::Text(text), rest)) => {
-                let value = ArgumentPiece::Text(text.strip_prefix(prefix)?.to_vec());
-                Some(Argument { pieces: [value].into_iter().chain(rest.iter().cloned()).collect() })
-            }
+        leaf.arguments.iter().filter_map(move |word| match word.pieces.first() {
+            Some(ArgumentPiece::Text(text)) => text.strip_prefix(prefix).map(|value| word.with_first(value)),
             _ => None,
         })
     };

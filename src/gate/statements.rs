@@ -18,7 +18,7 @@ pub(super) fn statements(leaf: &Leaf) -> Vec<Argument> {
 
 /// The value in the word of an option, or a word that is none.
 fn value(word: &Argument) -> Option<Argument> {
-    let Some((ArgumentPiece::Text(text), rest)) = word.pieces.split_first() else { return Some(word.clone()) };
+    let Some(ArgumentPiece::Text(text)) = word.pieces.first() else { return Some(word.clone()) };
     let begin = match &text[..] {
         [b'-', b'-', b' ' | b'\n', ..] => 0,
         [b'-', b'-', ..] => text.iter().position(|byte| *byte == b'=')? + 1,
@@ -26,8 +26,7 @@ fn value(word: &Argument) -> Option<Argument> {
         [b'-', letters @ ..] => letters.iter().position(|letter| b"ceqQ".contains(letter))? + 2,
         _ => 0,
     };
-    let pieces = [ArgumentPiece::Text(text[begin..].to_vec())].into_iter().chain(rest.iter().cloned());
-    Some(Argument { pieces: pieces.collect() })
+    Some(word.with_first(&text[begin..]))
 }
 
 /// Where a text is.

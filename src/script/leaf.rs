@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::tree::{Problem, RedirectKind};
 use super::{programs, wrappers};
+use crate::limits;
 
 /// A program that a text runs, or a layer such as `sudo` in front of one.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,13 +82,18 @@ impl Leaf {
     /// The leaf that stands for a text that nobody reads because it is too long.
     #[must_use]
     pub fn too_long() -> Self {
+        Self::opaque(OpaqueReason::NotRead(Problem::TooLong))
+    }
+
+    /// A leaf of which nothing is known.
+    pub(super) fn opaque(reason: OpaqueReason) -> Self {
         Self {
             program: Vec::new(),
             arguments: Vec::new(),
             redirects: Vec::new(),
             via: Rc::from([]),
             directory: None,
-            state: LeafState::Opaque(OpaqueReason::NotRead(Problem::TooLong)),
+            state: LeafState::Opaque(reason),
             pipes: Pipes::default(),
             input: None,
         }
@@ -263,6 +269,77 @@ impl Argument {
         }
         *self = filled;
         is_filled
+    }
+
+    /// The argument with adjacent texts joined.
+    pub(super) fn joined(self) -> Self {
+        if !self.pieces.windows(2).any(|two| matches!(two, [ArgumentPiece::Text(_), ArgumentPiece::Text(_)])) {
+            return self;
+        }
+        let mut joined = Self::default();
+        for piece in self.pieces {
+            match piece {
+                ArgumentPiece::Text(text) => joined.push_text(&text),
+                hole @ ArgumentPiece::Hole(_) => joined.pieces.push(hole),
+            }
+        }
+        joined
+    }
+
+    /// The texts between these bytes that are not empty. `None` if there are too many.
+    pub(super) fn split(&self, between: &[u8]) -> Option<Vec<Self>> {
+        let mut words = vec![Self::default()];
+        for piece in &self.pieces {
+            match piece {
+                ArgumentPiece::Text(text) => {
+                    for (at, run) in text.split(|byte| between.contains(byte)).enumerate() {
+                        if at > 0 && words.last().is_some_and(|word| !word.pieces.is_empty()) {
+                            words.push(Self::default());
+                        }
+                        if let Some(word) = words.last_mut().filter(|_| !run.is_empty()) {
+                            word.push_text(run);
+                        }
+                    }
+                }
+                hole @ ArgumentPiece::Hole(_) => words.last_mut()?.pieces.push(hole.clone()),
+            }
+            if words.len() > limits::SCRIPT_TURNS_MAX {
+                return None;
+            }
+        }
+        words.retain(|word| !word.pieces.is_empty());
+        Some(words)
+    }
+
+    /// Its approximate memory, bytes.
+    pub(super) fn weight(&self) -> usize {
+        let text = |piece: &ArgumentPiece| match piece {
+            ArgumentPiece::Text(text) => text.len(),
+            ArgumentPiece::Hole(_) => 0,
+        };
+        size_of::<Self>() + self.pieces.iter().map(|piece| size_of::<ArgumentPiece>() + text(piece)).sum::<usize>()
+    }
+
+    /// An argument that another program fills in.
+    pub(super) fn filled(reach: HoleReach) -> Self {
+        Self::of_hole(HoleKind::Filled, reach)
+    }
+
+    /// Returns true if it has a hole.
+    pub(super) fn has_hole(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, ArgumentPiece::Hole(_)))
+    }
+
+    /// Returns true if it is one hole of this kind, and nothing else.
+    pub(super) fn is_only(&self, kind: &HoleKind) -> bool {
+        matches!(&self.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == *kind)
+    }
+
+    /// The argument with another text in the place of its first piece.
+    #[must_use]
+    pub fn with_first(&self, text: &[u8]) -> Self {
+        let rest = self.pieces.iter().skip(1).cloned();
+        Self { pieces: [ArgumentPiece::Text(text.to_vec())].into_iter().chain(rest).collect() }
     }
 
     /// The argument as a word of code, with [`HOLE_BYTE`] for each hole.

@@ -4,21 +4,27 @@
 //! that a branch, a loop, a function or another program may have set is a hole.
 
 mod builtins;
+mod child_shell;
 mod expand;
+mod foreign;
+mod git;
+mod given;
 mod layers;
+mod streams;
 mod written;
 
 use std::rc::Rc;
 
-use super::leaf::{Argument, ArgumentPiece, HOLE_BYTE, Hole, HoleKind, HoleReach, Leaf, LeafState, OpaqueReason};
+use super::leaf::{Argument, ArgumentPiece, HOLE_BYTE, Hole, HoleKind, Leaf, LeafState, OpaqueReason};
 use super::leaf::{OutputOf, Pipes, Redirection, Via};
+use super::programs::is_listed;
 use super::syntax::{ReadingBudget, ShellText};
 use super::tree::{
-    Clause, List, NewValue, Pipeline, PipelineStage, Problem, Redirect, RedirectKind, RedirectTarget, ShellWord,
-    StageKind, ValueKind,
+    Clause, List, NewValue, Pipeline, PipelineStage, Problem, Redirect, RedirectTarget, ShellWord, StageKind, ValueKind,
 };
-use super::values::{KnownVariables, Scope, ValuesMark, VariableLookup, has_hole, unknown};
+use super::values::{KnownVariables, Scope, ValuesMark, VariableLookup, unknown};
 use crate::limits;
+use streams::{LeafStreams, StandardInput};
 
 /// The leaves of a text, and the work for them.
 #[derive(Debug)]
@@ -94,146 +100,35 @@ struct Trap {
     layers: usize,
 }
 
-/// The streams of a command.
-#[derive(Debug, Default)]
-struct LeafStreams {
-    redirects: Vec<Redirection>,
-    pipes: Pipes,
-    /// The standard input that it has without redirections of its own.
-    around: StandardInput,
-    /// What a process substitution writes into its standard input, if it is known.
-    process: Option<StandardInput>,
-}
-
-/// The source of what a command reads.
-#[derive(Debug, Clone, Default)]
-enum StandardInput {
-    /// That of the text itself, or nothing.
-    #[default]
-    Outer,
-    /// A pipe or a file of unknown content.
-    Stream,
-    File,
-    /// It stands in the text.
-    Text(Rc<Argument>),
-    /// Some lines of this text.
-    Lines(Rc<Argument>),
-}
-
-impl LeafStreams {
-    /// What it reads: its last redirection counts.
-    fn input(&self) -> StandardInput {
-        let Some(own) = self.redirects.iter().rev().find(|redirect| redirect.descriptor == Some(0)) else {
-            return self.around.clone();
-        };
-        let is_process =
-            matches!(&own.target.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Process);
-        match own.kind {
-            RedirectKind::HereDocument | RedirectKind::HereString => StandardInput::Text(Rc::new(own.target.clone())),
-            RedirectKind::Duplicate => match own.target.text() {
-                Some(b"-") => StandardInput::Outer,
-                Some(b"0") => self.around.clone(),
-                _ => StandardInput::Stream,
-            },
-            _ if is_process => self.process.clone().unwrap_or(StandardInput::Stream),
-            _ if own.target.text() == Some(b"/dev/null") => StandardInput::Outer,
-            _ => StandardInput::File,
-        }
-    }
-
-    /// The streams with another descriptor as standard input.
-    fn with_input(&self, descriptor: u32) -> Self {
-        let is_it = |redirect: &&Redirection| redirect.descriptor == Some(descriptor);
-        let redirects =
-            self.redirects.iter().filter(is_it).map(|own| Redirection { descriptor: Some(0), ..own.clone() });
-        let around = if descriptor == 0 { self.around.clone() } else { StandardInput::Stream };
-        Self { redirects: redirects.collect(), pipes: self.pipes, around, process: None }
-    }
-
-    /// Returns true if the output goes into a pipe: no redirection says otherwise.
-    fn writes_pipe(&self) -> bool {
-        let keeps = |redirect: &Redirection| redirect.descriptor.is_some_and(|descriptor| descriptor != 1);
-        self.pipes.writes && self.redirects.iter().all(keeps)
-    }
-}
-
 /// The builtins of POSIX in front of which an assignment stays in force.
-const SPECIAL_BUILTINS: [&[u8]; 13] = [
-    b":",
-    b".",
-    b"source",
-    b"eval",
-    b"exec",
-    b"export",
-    b"readonly",
-    b"return",
-    b"set",
-    b"shift",
-    b"times",
-    b"trap",
-    b"unset",
-];
+const SPECIAL_BUILTINS: &str = " : . source eval exec export readonly return set shift times trap unset ";
 
 /// Variables that change the program of a name, or its children.
-const TELLING: [&[u8]; 22] = [
-    b"PATH",
-    b"LD_PRELOAD",
-    b"LD_LIBRARY_PATH",
-    b"LD_AUDIT",
-    b"BASH_ENV",
-    b"ENV",
-    b"SHELLOPTS",
-    b"BASHOPTS",
-    b"IFS",
-    b"PROMPT_COMMAND",
-    b"GIT_SSH_COMMAND",
-    b"GIT_SSH",
-    b"GIT_EDITOR",
-    b"GIT_PAGER",
-    b"GIT_EXTERNAL_DIFF",
-    b"EDITOR",
-    b"VISUAL",
-    b"PAGER",
-    b"NODE_OPTIONS",
-    b"PYTHONSTARTUP",
-    b"PERL5OPT",
-    b"RUBYOPT",
-];
+const TELLING: &str = " PATH LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT BASH_ENV ENV SHELLOPTS BASHOPTS IFS PROMPT_COMMAND \
+    GIT_SSH_COMMAND GIT_SSH GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF EDITOR VISUAL PAGER NODE_OPTIONS PYTHONSTARTUP \
+    PERL5OPT RUBYOPT ";
 
 impl<'a> Walk<'a> {
     fn new(environment: VariableLookup<'a>) -> Self {
-        let leaves = Vec::new();
-        let aliases = Vec::new();
-        let via = Vec::new();
-        let traps = Vec::new();
-        let values = KnownVariables::new(environment);
-        let layers = 0;
-        let depth = 0;
-        let turns = 0;
-        let spread = 0;
-        let rehearsals = 0;
-        let weight = 0;
-        let budget = ReadingBudget::default();
-        let input = StandardInput::Outer;
         Self {
-            leaves,
-            values,
-            aliases,
+            leaves: Vec::new(),
+            values: KnownVariables::new(environment),
+            aliases: Vec::new(),
             arguments: None,
-            via,
-            input,
+            via: Vec::new(),
+            input: StandardInput::Outer,
             piped: None,
             is_process: false,
-            traps,
-            layers,
-            depth,
-            turns,
+            traps: Vec::new(),
+            layers: 0,
+            depth: 0,
+            turns: 0,
             is_condition: false,
             shell_functions: Vec::new(),
-            spread,
-            rehearsals,
-            weight,
-            budget,
+            spread: 0,
+            rehearsals: 0,
+            weight: 0,
+            budget: ReadingBudget::default(),
         }
     }
 
@@ -241,13 +136,19 @@ impl<'a> Walk<'a> {
     /// is nothing but a variable for temporary files is such a file, or empty.
     fn into_leaves(mut self) -> Leaves {
         self.run_traps();
-        for leaf in self.leaves.iter_mut().filter(|leaf| !leaf.is_elsewhere()) {
-            for argument in &mut leaf.arguments {
-                if let [ArgumentPiece::Hole(Hole { kind, .. })] = &mut argument.pieces[..]
-                    && let HoleKind::Variable(name) = kind
-                    && self.values.is_only_temporary(name)
-                {
-                    *kind = HoleKind::Output(OutputOf::Mktemp);
+        let is_file = |argument: &Argument| match &argument.pieces[..] {
+            [ArgumentPiece::Hole(Hole { kind: HoleKind::Variable(name), .. })] => self.values.is_only_temporary(name),
+            _ => false,
+        };
+        for leaf in &mut self.leaves {
+            if !leaf.arguments.iter().any(is_file) || leaf.is_elsewhere() {
+                continue;
+            }
+            for argument in leaf.arguments.iter_mut().filter(|argument| is_file(argument)) {
+                for piece in &mut argument.pieces {
+                    if let ArgumentPiece::Hole(hole) = piece {
+                        hole.kind = HoleKind::Output(OutputOf::Mktemp);
+                    }
                 }
             }
         }
@@ -338,24 +239,11 @@ impl<'a> Walk<'a> {
         self.weight += own;
         if self.is_full() || self.leaves.len() + 1 == limits::SCRIPT_LEAVES_MAX {
             self.weight = usize::MAX;
-            let state = LeafState::Opaque(OpaqueReason::TooManyLeaves);
-            let via = Rc::from([]);
-            let program = Vec::new();
-            let arguments = Vec::new();
-            let redirects = Vec::new();
-            self.leaves.push(Leaf {
-                program,
-                arguments,
-                redirects,
-                via,
-                directory: None,
-                state,
-                pipes: Pipes::default(),
-                input: None,
-            });
+            self.leaves.push(Leaf::opaque(OpaqueReason::TooManyLeaves));
             return None;
         }
-        let is_open = arguments.iter().chain(streams.redirects.iter().map(|redirect| &redirect.target)).any(has_hole);
+        let is_open =
+            arguments.iter().chain(streams.redirects.iter().map(|redirect| &redirect.target)).any(Argument::has_hole);
         let state = if state == LeafState::Known && is_open { LeafState::Open } else { state };
         let via = match self.leaves.last() {
             Some(last) if *last.via == *self.via => Rc::clone(&last.via),
@@ -602,7 +490,7 @@ impl<'a> Walk<'a> {
         clause.assignments.iter().for_each(|value| self.assign(value, Scope::Exported));
         let assigned = self.values.mark();
         // Some shells keep what is assigned in front of these, others do not.
-        let may_keep = words[0].text().is_some_and(|name| SPECIAL_BUILTINS.contains(&name));
+        let may_keep = words[0].text().is_some_and(|name| is_listed(name, SPECIAL_BUILTINS));
         let alias = clause.words.first().and_then(ShellWord::bare).and_then(|name| self.alias(name));
         if let Some((name, code)) = alias {
             let rest = words[1..].iter().flat_map(|word| [b" ".to_vec(), word.as_code()]);
@@ -650,7 +538,7 @@ impl<'a> Walk<'a> {
 
     fn set(&mut self, name: &[u8], value: Argument, scope: Scope) {
         let via = Via::Variable(name.to_vec());
-        if TELLING.contains(&name) && !self.via.contains(&via) {
+        if is_listed(name, TELLING) && !self.via.contains(&via) {
             self.via.push(via);
         }
         self.values.set(name, value, scope);
@@ -673,61 +561,5 @@ impl<'a> Walk<'a> {
             Redirection { descriptor: redirect.descriptor, kind: redirect.kind, target }
         };
         redirects.iter().map(redirection).collect()
-    }
-}
-
-impl Argument {
-    /// The argument with adjacent texts joined.
-    pub(super) fn joined(self) -> Self {
-        if !self.pieces.windows(2).any(|two| matches!(two, [ArgumentPiece::Text(_), ArgumentPiece::Text(_)])) {
-            return self;
-        }
-        let mut joined = Self::default();
-        for piece in self.pieces {
-            match piece {
-                ArgumentPiece::Text(text) => joined.push_text(&text),
-                hole @ ArgumentPiece::Hole(_) => joined.pieces.push(hole),
-            }
-        }
-        joined
-    }
-
-    /// The texts between these bytes that are not empty. `None` if there are too many.
-    fn split(&self, between: &[u8]) -> Option<Vec<Self>> {
-        let mut words = vec![Self::default()];
-        for piece in &self.pieces {
-            match piece {
-                ArgumentPiece::Text(text) => {
-                    for (at, run) in text.split(|byte| between.contains(byte)).enumerate() {
-                        if at > 0 && words.last().is_some_and(|word| !word.pieces.is_empty()) {
-                            words.push(Self::default());
-                        }
-                        if let Some(word) = words.last_mut().filter(|_| !run.is_empty()) {
-                            word.push_text(run);
-                        }
-                    }
-                }
-                hole @ ArgumentPiece::Hole(_) => words.last_mut()?.pieces.push(hole.clone()),
-            }
-            if words.len() > limits::SCRIPT_TURNS_MAX {
-                return None;
-            }
-        }
-        words.retain(|word| !word.pieces.is_empty());
-        Some(words)
-    }
-
-    /// Its approximate memory, bytes.
-    fn weight(&self) -> usize {
-        let text = |piece: &ArgumentPiece| match piece {
-            ArgumentPiece::Text(text) => text.len(),
-            ArgumentPiece::Hole(_) => 0,
-        };
-        size_of::<Self>() + self.pieces.iter().map(|piece| size_of::<ArgumentPiece>() + text(piece)).sum::<usize>()
-    }
-
-    /// An argument that another program fills in.
-    fn filled(reach: HoleReach) -> Self {
-        Self::of_hole(HoleKind::Filled, reach)
     }
 }

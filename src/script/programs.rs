@@ -32,16 +32,16 @@ const FILTERS: &str = " cat head tail grep egrep fgrep zgrep rg sed awk gawk maw
 /// Programs that never read an answer from standard input: they ask only at the terminal.
 const ASK_ELSEWHERE: &str = " ssh scp sftp rsync ssh-copy-id sudo doas git gpg gpg2 ";
 
-pub(super) fn is_listed(name: &str, list: &str) -> bool {
-    !name.is_empty() && list.split(' ').any(|listed| listed == name)
+pub(super) fn is_listed(name: &[u8], list: &str) -> bool {
+    !name.is_empty() && list.as_bytes().split(|byte| *byte == b' ').any(|listed| listed == name)
 }
 
 pub(super) fn is_filter(name: &str) -> bool {
-    is_listed(name, FILTERS) || (name.len() > 3 && name.ends_with("sum"))
+    is_listed(name.as_bytes(), FILTERS) || (name.len() > 3 && name.ends_with("sum"))
 }
 
 pub(super) fn asks_elsewhere(name: &str) -> bool {
-    is_listed(name, ASK_ELSEWHERE)
+    is_listed(name.as_bytes(), ASK_ELSEWHERE)
 }
 
 pub(super) fn is_shell(name: &str) -> bool {

@@ -266,16 +266,11 @@ impl<'a> KnownVariables<'a> {
 }
 
 fn is_temporary_file(value: &Argument) -> bool {
-    matches!(&value.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Output(OutputOf::Mktemp))
+    value.is_only(&HoleKind::Output(OutputOf::Mktemp))
 }
 
 /// The value of an unknown variable.
 pub(super) fn unknown(name: &[u8]) -> Argument {
     let name = if name.is_empty() { b"PWD".as_slice() } else { name };
     Argument::of_hole(HoleKind::Variable(name.to_vec()), HoleReach::Words)
-}
-
-/// Returns true if an argument has a hole.
-pub(super) fn has_hole(argument: &Argument) -> bool {
-    argument.pieces.iter().any(|piece| matches!(piece, ArgumentPiece::Hole(_)))
 }

@@ -221,33 +221,12 @@ const DOCKER_LONG: &str = " name volume env env-file publish user workdir networ
     hostname add-host device restart ";
 
 /// Programs that run others on another machine, in a container, or below another root.
-const ELSEWHERE: [&[u8]; 20] = [
-    b"adb",
-    b"bwrap",
-    b"chroot",
-    b"docker",
-    b"docker-compose",
-    b"flyctl",
-    b"fly",
-    b"gcloud",
-    b"heroku",
-    b"k3s",
-    b"kubectl",
-    b"lxc",
-    b"microk8s",
-    b"minikube",
-    b"nerdctl",
-    b"oc",
-    b"podman",
-    b"sail",
-    b"ssh",
-    b"vagrant",
-];
+const ELSEWHERE: &str = " adb bwrap chroot docker docker-compose flyctl fly gcloud heroku k3s kubectl lxc microk8s \
+    minikube nerdctl oc podman sail ssh vagrant ";
 
-/// Returns true if a layer, such as `docker exec`, leads to another machine or into a container.
+/// Returns true if a layer, such as `docker exec`, leads to one of these places.
 pub(super) fn leads_elsewhere(layer: &[u8]) -> bool {
-    let name = layer.split(|byte| *byte == b' ').next().unwrap_or(layer);
-    ELSEWHERE.contains(&name)
+    is_listed(layer.split(|byte| *byte == b' ').next().unwrap_or(layer), ELSEWHERE)
 }
 
 /// The name of a package's program, without a scope in front and a version behind.
@@ -303,11 +282,11 @@ impl Wrapper {
             while let Some(option) = words.get(at)?.as_deref().filter(|word| word.len() > 1 && word[0] == b'-') {
                 at += 1 + usize::from(self.takes_next(option));
             }
-            let word = std::str::from_utf8(words.get(at)?.as_deref()?).ok()?;
+            let word = words.get(at)?.as_deref()?;
             if verb == ANY_WORD {
                 (!is_listed(word, PACKAGE_VERBS)).then_some(())?;
             } else {
-                (word == verb).then_some(())?;
+                (word == verb.as_bytes()).then_some(())?;
                 at += 1;
             }
         }
@@ -352,7 +331,7 @@ impl Wrapper {
     /// Returns true if the value of this option is the next word.
     fn takes_next(&self, option: &[u8]) -> bool {
         if let Some(long) = option.strip_prefix(b"--") {
-            return std::str::from_utf8(long).is_ok_and(|long| is_listed(long, self.long));
+            return is_listed(long, self.long);
         }
         let letters = &option[1..];
         let first = letters.iter().position(|letter| self.letters.as_bytes().contains(letter));

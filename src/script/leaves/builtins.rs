@@ -3,7 +3,7 @@
 use super::{LeafStreams, StandardInput, Walk};
 use crate::limits;
 use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, OpaqueReason, Via};
-use crate::script::values::{Scope, has_hole};
+use crate::script::values::Scope;
 
 impl Walk<'_> {
     /// The reason why a builtin makes later programs unknown, if it does.
@@ -14,8 +14,7 @@ impl Walk<'_> {
             "enable" if has(b"-f") => Some(OpaqueReason::RenamesPrograms),
             "source" | "." => {
                 let target = words.get(1)?;
-                let is_process =
-                    matches!(&target.pieces[..], [ArgumentPiece::Hole(hole)] if hole.kind == HoleKind::Process);
+                let is_process = target.is_only(&HoleKind::Process);
                 let is_stream =
                     target.text().is_some_and(|path| path.starts_with(b"/dev/") || path.starts_with(b"/proc/"));
                 (is_process || is_stream).then_some(OpaqueReason::SourcesStream)
@@ -121,8 +120,7 @@ impl Walk<'_> {
                 continue;
             };
             let name = text[..at].to_vec();
-            let mut value = Argument::of_text(&text[at + 1..]);
-            value.pieces.extend(word.pieces[1..].iter().cloned());
+            let value = word.with_first(&text[at + 1..]);
             let is_plain = !words[1..].iter().any(|word| matches!(word.text(), Some([b'-', letters @ ..]) if letters.iter().any(|l| b"inaAlu".contains(l))));
             match name.strip_suffix(b"+") {
                 Some(name) => self.values.forget(name),
@@ -141,7 +139,7 @@ impl Walk<'_> {
                 _ => return,
             }
         }
-        if words[1..].iter().any(has_hole) {
+        if words[1..].iter().any(Argument::has_hole) {
             return self.values.forget_set();
         }
         for word in words[1..].iter().filter_map(Argument::text) {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::layers::git_verb;
+use super::git::git_verb;
 use super::{LeafStreams, StandardInput};
 use crate::script::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach};
 
