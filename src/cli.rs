@@ -5,6 +5,7 @@
 //! standard error, with one of the codes in `rexec_sh::protocol::exit_code`.
 
 mod acted;
+mod answer;
 pub mod ask;
 mod attach;
 mod awaited;

@@ -29,9 +29,10 @@ pub mod span;
 pub mod trimmer;
 pub mod unseen_notes;
 
+use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use crate::core::end::StartError;
+use crate::core::end::{Refusal, StartError};
 use crate::core::entry::Stream;
 use command::Command;
 pub use jsonl::{AgentRequest, AttachRequest, SendRequest, WatchLook, WatchRequest};
@@ -117,6 +118,12 @@ pub enum TerminalEvent {
     Resume { foreground: bool },
     /// The terminal is gone.
     Hangup,
+}
+
+impl From<&Refusal> for Notice {
+    fn from(refusal: &Refusal) -> Self {
+        Self::without_hint(exit_code::NOT_EXECUTABLE, refusal.sentence())
+    }
 }
 
 impl From<&StartError> for Notice {

@@ -28,7 +28,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub use answer::{Answer, Glob};
-pub use config::{GATE_KEYS, Loaded, load};
+pub use config::{GATE_KEYS, Loaded, SANDBOX_WORDS_HINT, load, sandbox_words};
 pub use document::{Document, Pair, RulesError, Table, TextPlace, Value};
 pub use habits::{Habit, ToolUse};
 pub use judged::Judged;

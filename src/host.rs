@@ -39,7 +39,7 @@
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //! | `Callers` (`callers.rs`) | which agents call, the numbers of their sessions, and what `rexec run` has started |
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
-//! | `WatchedRules` (`rules.rs`) | the person's rules, which are asked about every command and hold none |
+//! | `Rules` (`rules.rs`) | the person's rules, which are asked about every command |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
 //! Where to look for:
@@ -65,6 +65,7 @@ mod broken_pipe;
 mod callers;
 mod console_keys;
 mod context;
+mod deciders;
 mod door;
 mod idle_end;
 mod input_pipe;
@@ -137,7 +138,7 @@ pub use prompt_policy::PromptChoice;
 use recorder_link::RecorderLink;
 use reports::Reports;
 use rpc::{RpcClients, RpcService};
-use rules::WatchedRules;
+use rules::Rules;
 use runs::Runs;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
@@ -176,7 +177,7 @@ pub struct Host {
     callers: Callers,
     projects: ProjectSessions,
     rpc: RpcClients,
-    rules: Option<WatchedRules>,
+    rules: Option<Rules>,
     closing: Closing,
 }
 
@@ -187,7 +188,8 @@ impl Host {
     /// What it needs is not available: the notice says what, and what to do.
     pub fn open(options: HostOptions) -> Result<Self, Notice> {
         let opened = Opened::take(&options)?;
-        let rules = options.gate.clone().map(|gate| WatchedRules::new(*gate));
+        let rules = options.gate.clone().map(|gate| Rules::new(*gate));
+        let decides = rules.as_ref().is_some_and(Rules::are_in_force);
         let greeting = opened.greeting(&options, rules.as_ref());
         let now = Instant::now();
         let mut host = Self {
@@ -206,7 +208,7 @@ impl Host {
             tally: Tally::new(now),
             notifier: Notifier::new(options.notify.clone()),
             span_ids: SpanIds::default(),
-            callers: Callers::new(IdleEnd::new(options.end_idle, now)),
+            callers: Callers::new(IdleEnd::new(options.end_idle, now), decides),
             projects: opened.projects,
             rpc: RpcClients::default(),
             rules,

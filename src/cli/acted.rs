@@ -10,7 +10,7 @@ use super::json_line;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Acted<'a> {
     pub(super) seq: u64,
-    /// `ended`, `stopping`, `unkillable`, `signalled`, `paused`, `resumed`, or `sent`.
+    /// `ended`, `stopping`, `unkillable`, `signalled`, `paused`, `resumed`, `allowed`, `refused`, or `sent`.
     pub(super) result: &'static str,
     /// Processes that cannot be killed, or that do not stop.
     #[serde(skip_serializing_if = "<[i32]>::is_empty")]

@@ -30,11 +30,12 @@ const DENIES: u8 = 4;
 pub(super) const VERB: Verb = Verb {
     term: "gate",
     group: Group::Own,
-    summary: "try the rules that the host watches, also on past commands",
+    summary: "try the rules for agents' commands, also on past ones",
     text: "\
-The rules are watched: rexec-host shows on its console what they say of each
-command that it runs, and the journal keeps it. Whatever they say, no command
-is held. A host reads the file when it starts.
+Your rules say which commands of agents run, are refused, or wait for your yes.
+With mode = \"watch\" rexec-host only shows what they say of each command that
+it runs, and the journal keeps it; with mode = \"enforce\" they hold. A host
+reads the file when it starts. Without one, nothing is judged.
 
   rexec gate test TEXT  says what the rules say of a text for the shell
   rexec gate explain N  says the same of a past command, as it was called
@@ -46,6 +47,9 @@ The rules stand in ~/.config/rexec/config.toml ($XDG_CONFIG_HOME), in a subset
 of TOML: tables, texts, numbers, true and false, arrays of texts, comments.
 
   [gate]
+  mode = \"watch\"               # or enforce
+  ask_wait = \"60s\"             # how long an ask waits for you
+  away = \"deny\"                # an ask while nobody is there; or wait
   packs = [\"git\", \"files\"]      # rules that come with rexec, behind your own
   opaque = \"allow\"              # what is not known to run; foreign: other code
   perhaps = \"ask\"               # where a stricter rule may match or not
@@ -62,6 +66,13 @@ of TOML: tables, texts, numbers, true and false, arrays of texts, comments.
 
   [program.deploy]              # its options with a value in the next word
   values = [\"-t\", \"--target\"]
+
+A command that is denied does not run at all. Its agent gets 126 and a line
+with the rule's why. One that is asked about is held: the console's status line
+has its keys, and rexec answer says yes or no from elsewhere. After ask_wait
+(in a rule: wait) it is refused, with the word that this is not a no; so it is
+at once while nobody is there (away; see --prompts). The agent learns after 2 s
+that it waits for its user.
 
 Each program of the text is judged by itself, also behind sudo, in $(...) and
 in the code of bash -c, as in rexec explain. The strictest rule that matches
@@ -117,8 +128,10 @@ your own:
 
 Not seen: scripts, make and npm run, git's hooks and stored aliases, copied
 programs, code of other languages, and what an agent does without a shell. The
-host watches no command that runs in its agent's sandbox. For it a call of more
-than 8 KiB is one of which it is not known what runs.
+host judges no command that runs in its agent's sandbox, and what is typed for
+one that runs. For it a call of more than 8 KiB is one of which it is not known
+what runs. The rules guard against accidents of an agent that cooperates; they
+are no sandbox.
 ",
     codes: &[
         (1, "the rules cannot be read, no such command; replay: none differs; learn: no rule"),

@@ -304,7 +304,7 @@ fn in_words(error: &str, by: Option<&str>) -> String {
         (Some(Failure::NotStarted), _) => "not run".to_owned(),
         // The column has room for who did it, not for more.
         (Some(Failure::Stopped), Some(by)) => format!("by {by}"),
-        (Some(Failure::TimedOut | Failure::Stopped | Failure::Lost) | None, _) => error.to_owned(),
+        (Some(Failure::TimedOut | Failure::Stopped | Failure::Refused | Failure::Lost) | None, _) => error.to_owned(),
     }
 }
 

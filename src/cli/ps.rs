@@ -26,6 +26,7 @@ time since the command came, over all its processes; RSS is their memory, with
 shared pages counted for each; PORT is where they listen. The states:
 
   queued     it waits for its start
+  asks       rules hold it until you say yes or no: rexec help gate
   running    its shell runs
   waiting    a program of it waits for your answer; its prompt is shown
   paused     rexec pause stopped its processes
@@ -80,6 +81,12 @@ fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
     if paused > 0 {
         parts.push(format!("{paused} paused"));
     }
+    let is_asking = |run: &&Measured| run.listed.state == RunState::Asks;
+    match runs.iter().filter(is_asking).count() {
+        0 => {}
+        1 => parts.push("1 asks you".to_owned()),
+        asking => parts.push(format!("{asking} ask you")),
+    }
     let is_waiting = |run: &&Measured| run.listed.state == RunState::Waiting;
     match runs.iter().filter(is_waiting).count() {
         0 => {}
@@ -87,6 +94,9 @@ fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
         waiting => parts.push(format!("{waiting} wait for you")),
     }
     parts.push("rexec kill N".to_owned());
+    if let Some(run) = runs.iter().find(is_asking) {
+        parts.push(format!("rexec answer {} yes", run.listed.card.seq));
+    }
     if let Some(run) = runs.iter().find(is_waiting) {
         parts.push(format!("rexec send {}", run.listed.card.seq));
     }

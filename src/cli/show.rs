@@ -11,6 +11,7 @@ use super::run_reference::{NO_SUCH_RUN, RunReference, unreadable};
 use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Call, Group, Values, Verb, Words, json};
 use super::{print, replay, when, written};
+use crate::core::end::Failure;
 use crate::history::{self, FoundRun, RunOutcome};
 use crate::journal::record::{EndRecord, GateRecord, InputRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::text::agent_name::{agent_name, short_name};
@@ -163,17 +164,26 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
         let left = left_line(end.left_count, named);
         facts.extend(left.and_then(|line| Some(("left", line.strip_prefix("left running: ")?.to_owned()))));
         facts.extend(end.port_held.map(|held| ("port", format!("{} is held by #{}", held.port, held.seq))));
-        facts.extend(end.gate.as_ref().map(|gate| ("rules", rules(gate))));
+        let is_refused = end.error.as_deref().and_then(Failure::of_word) == Some(Failure::Refused);
+        facts.extend(end.gate.as_ref().map(|gate| ("rules", rules(gate, is_refused))));
         facts.extend((!end.unkillable.is_empty()).then(|| ("unkillable", format!("{:?}", end.unkillable))));
     }
     facts.push(("journal", run.file.display().to_string()));
     facts
 }
 
-/// What the rules said, in words.
-fn rules(GateRecord { r#do: verdict, rule, leaf, by: _ }: &GateRecord) -> String {
+/// What the rules said, and who decided, in words.
+fn rules(GateRecord { r#do: verdict, rule, leaf, by, after_ms }: &GateRecord, is_refused: bool) -> String {
     let rule = rule.as_ref().map(|rule| format!(", by {rule}")).unwrap_or_default();
-    format!("{verdict}{rule}: {leaf}")
+    let answer = if is_refused { "no" } else { "yes" };
+    let decided = match by.as_str() {
+        "watch" | "rule" => String::new(),
+        "away" => " · nobody was there to ask".to_owned(),
+        "nobody" => " · nobody had decided".to_owned(),
+        "timeout" => format!(" · nobody answered in {}", duration(after_ms.unwrap_or(0))),
+        by => format!(" · {answer} by {by} after {}", duration(after_ms.unwrap_or(0))),
+    };
+    format!("{verdict}{rule}: {leaf}{decided}")
 }
 
 /// The console's name for the caller, with its own name, its program and its version if these say more.

@@ -28,6 +28,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::kill::VERB,
     &super::pause::PAUSE,
     &super::pause::RESUME,
+    &super::answer::VERB,
     &super::send::VERB,
     &super::attach::VERB,
     &super::tail::VERB,

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE, TIMED_OUT};
+use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE, TIMED_OUT};
 use rexec_sh::protocol::process::Exit;
 
 /// Who asks a run to end.
@@ -70,12 +70,15 @@ pub enum Failure {
     NotFound,
     /// It could not be started for another reason.
     NotStarted,
+    /// The person's rules deny it, or nobody allowed it.
+    Refused,
     /// How it ended is not known.
     Lost,
 }
 
 impl Failure {
-    pub const ALL: [Self; 5] = [Self::TimedOut, Self::Stopped, Self::NotFound, Self::NotStarted, Self::Lost];
+    pub const ALL: [Self; 6] =
+        [Self::TimedOut, Self::Stopped, Self::NotFound, Self::NotStarted, Self::Refused, Self::Lost];
 
     /// Its name in the journal and in JSON.
     #[must_use]
@@ -85,6 +88,7 @@ impl Failure {
             Self::Stopped => "aborted",
             Self::NotFound => "not_found",
             Self::NotStarted => "spawn_failed",
+            Self::Refused => "refused",
             Self::Lost => "lost",
         }
     }
@@ -114,11 +118,73 @@ pub struct StartError {
     pub hint: String,
 }
 
+/// A command that did not run because the person's rules deny it, or ask and got no yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub subject: Subject,
+    pub cause: RefusalCause,
+}
+
+/// The part of a command that rules do not allow, in words for the agent. No secret is in it, and no word that an agent
+/// takes for its own sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The program with its arguments.
+    pub leaf: String,
+    /// The name of the rule. `None` if a setting decides, and for a rule without one.
+    pub rule: Option<String>,
+    /// The rule's own reason, or what the setting is about.
+    pub why: Option<String>,
+}
+
+impl Subject {
+    /// The bytes that it keeps on the heap.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.leaf.len() + [&self.rule, &self.why].into_iter().flatten().map(String::len).sum::<usize>()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefusalCause {
+    /// A rule or a setting denies it.
+    Denied,
+    /// A person said no, perhaps with a reason.
+    Person(Option<String>),
+    /// Nobody answered within this time.
+    Unanswered(Duration),
+    /// Nobody was there to answer.
+    Away,
+}
+
+impl Refusal {
+    /// The sentence for the agent.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Subject { leaf, rule, why } = &self.subject;
+        let rule = rule.as_ref().map_or_else(|| "the rules of your user".to_owned(), |rule| format!("rule {rule}"));
+        let because = |why: &Option<String>| why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        let no_no = "This is not a no: tell your user, go on with something else, and run it again later.";
+        match &self.cause {
+            RefusalCause::Denied => format!("nothing was run: \"{leaf}\" is refused by {rule}{}", because(why)),
+            RefusalCause::Person(why) => format!("nothing was run: your user refused \"{leaf}\"{}", because(why)),
+            RefusalCause::Unanswered(waited) => {
+                let seconds = waited.as_secs();
+                format!("nothing was run: nobody answered within {seconds} s whether \"{leaf}\" may run. {no_no}")
+            }
+            RefusalCause::Away => {
+                format!("nothing was run: nobody is there to say whether \"{leaf}\" may run. {no_no}")
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
     /// The shell ended.
     Exited(Exit),
     NotStarted(Box<StartError>),
+    Refused(Box<Refusal>),
     /// It was asked to stop before it ran.
     NeverRun,
     /// Its shim, which ran it in its caller's sandbox, has ceased to report.
@@ -145,7 +211,7 @@ impl End {
         match (&self.how, self.by) {
             (How::Exited(_), Some(Stopper::TimeLimit)) => Some(Exit::Code(TIMED_OUT)),
             (How::Exited(exit), _) => Some(*exit),
-            (How::NotStarted(_) | How::NeverRun | How::Unseen | How::Lost, _) => None,
+            (How::NotStarted(_) | How::Refused(_) | How::NeverRun | How::Unseen | How::Lost, _) => None,
         }
     }
 
@@ -154,6 +220,7 @@ impl End {
     pub fn code(&self) -> u8 {
         match &self.how {
             How::NotStarted(why) => why.code,
+            How::Refused(_) => NOT_EXECUTABLE,
             _ => self.exit().map_or(OWN_FAILURE, Exit::code),
         }
     }
@@ -173,6 +240,7 @@ impl End {
             How::Exited(_) => self.by.map(Stopper::failure),
             How::NotStarted(why) if why.code == NOT_FOUND => Some(Failure::NotFound),
             How::NotStarted(_) => Some(Failure::NotStarted),
+            How::Refused(_) => Some(Failure::Refused),
             How::NeverRun => Some(Failure::Stopped),
             How::Unseen | How::Lost => Some(Failure::Lost),
         }
@@ -231,6 +299,23 @@ mod tests {
         assert_eq!(at_limit.exit(), Some(Exit::Code(124)), "the caller's shell is not killed by the signal");
     }
 
+    fn subject() -> Subject {
+        Subject { leaf: "git push".to_owned(), rule: None, why: Some("Open a PR.".to_owned()) }
+    }
+
+    #[test]
+    fn a_refusal_says_what_it_is_about_and_whether_it_is_a_no() {
+        let says = |cause| Refusal { subject: subject(), cause }.sentence();
+        let no = "nothing was run: your user refused \"git push\"";
+        let denied = "nothing was run: \"git push\" is refused by the rules of your user: Open a PR.";
+        assert_eq!(says(RefusalCause::Denied), denied);
+        assert_eq!(says(RefusalCause::Person(None)), no);
+        assert_eq!(says(RefusalCause::Person(Some("later".to_owned()))), format!("{no}: later"));
+        for cause in [RefusalCause::Away, RefusalCause::Unanswered(Duration::from_secs(60))] {
+            assert!(says(cause.clone()).contains("\"git push\" may run. This is not a no:"), "{cause:?}");
+        }
+    }
+
     #[test]
     fn an_end_without_an_exit_has_one_code_and_word_whoever_asked_for_it() {
         let start_error =
@@ -239,6 +324,7 @@ mod tests {
             (start_error(127), 127, "not_found"),
             (start_error(126), 126, "spawn_failed"),
             (start_error(125), 125, "spawn_failed"),
+            (How::Refused(Box::new(Refusal { subject: subject(), cause: RefusalCause::Denied })), 126, "refused"),
             (How::NeverRun, 125, "aborted"),
             (How::Unseen, 125, "lost"),
             (How::Lost, 125, "lost"),

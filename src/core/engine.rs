@@ -10,8 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::end::{StartError, Stopper};
-use super::entry::{Entry, Judgement, LeftProcess, PortHeld, Received, Stream, Streams, TerminalWish, Typed};
+use super::end::{Refusal, StartError, Stopper};
+use super::entry::{Decision, Entry, Judgement, LeftProcess, PortHeld, Received, Stream, Streams, TerminalWish, Typed};
 use super::job::{Job, Order};
 use super::log::{CursorId, Item, Lag, Taken};
 use crate::limits;
@@ -48,6 +48,8 @@ pub struct Engine {
     apart: BTreeSet<JobId>,
     /// Jobs that do not count and wait for another try. They need no room.
     apart_queue: BTreeSet<JobId>,
+    /// Jobs on which the person's rules or that person decide before they are queued. True for those that will not count.
+    held: BTreeMap<JobId, bool>,
     starting: BTreeSet<JobId>,
     kept_bytes: usize,
     last: u64,
@@ -58,14 +60,27 @@ pub struct Engine {
 impl Engine {
     /// Queues a new job. `None` if there are `JOBS_MAX` already.
     pub fn submit(&mut self) -> Option<JobId> {
+        let id = self.add(Job::new())?;
+        self.queue.push_back(id);
+        self.start_queued();
+        Some(id)
+    }
+
+    /// Adds a job that is not queued before a person has said yes to it. [`Engine::on_judged`] follows. `None` if there are
+    /// `JOBS_MAX` already.
+    pub fn submit_held(&mut self) -> Option<JobId> {
+        let id = self.add(Job::new())?;
+        self.held.insert(id, false);
+        Some(id)
+    }
+
+    fn add(&mut self, job: Job) -> Option<JobId> {
         if self.is_full() {
             return None;
         }
         self.last += 1;
         let id = JobId(self.last);
-        self.jobs.insert(id, Job::new());
-        self.queue.push_back(id);
-        self.start_queued();
+        self.jobs.insert(id, job);
         Some(id)
     }
 
@@ -77,13 +92,7 @@ impl Engine {
     /// Adds a job that runs in its caller's sandbox. It takes no room from those that run here. `None` if there are
     /// `JOBS_MAX` already.
     pub fn submit_reported(&mut self, now: Instant) -> Option<JobId> {
-        if self.is_full() {
-            return None;
-        }
-        self.last += 1;
-        let id = JobId(self.last);
-        self.jobs.insert(id, Job::reported(now));
-        Some(id)
+        self.add(Job::reported(now))
     }
 
     /// Returns true if there are `JOBS_MAX`, without those that have ended and that nobody reads.
@@ -123,8 +132,7 @@ impl Engine {
                 self.apart_queue.insert(id);
                 return;
             }
-            let place = self.queue.partition_point(|&other| other < id);
-            self.queue.insert(place, id);
+            self.enqueue(id);
         }
     }
 
@@ -192,13 +200,31 @@ impl Engine {
         self.tell(id, |job| job.on_hangup(stream));
     }
 
-    /// The person's rules do not allow all of the job.
-    pub fn on_judged(&mut self, id: JobId, judgement: Judgement) {
-        self.tell(id, |job| {
-            if !job.has_ended() {
-                job.log.push(Entry::Judged(Box::new(judgement)));
-            }
-        });
+    /// The person's rules do not allow all of the job; see [`Job::on_judged`].
+    pub fn on_judged(&mut self, id: JobId, judgement: Judgement, now: Instant) {
+        self.tell(id, |job| job.on_judged(judgement, now));
+    }
+
+    /// See [`Job::refuse`].
+    pub fn refuse(&mut self, id: JobId, refusal: Refusal) {
+        self.tell(id, |job| job.refuse(refusal));
+    }
+
+    /// It was decided whether a held job runs. If it does, it is queued by its number.
+    pub fn decide(&mut self, id: JobId, decision: Decision, now: Instant) {
+        if self.tell(id, |job| job.decide(decision, now)) != Some(true) {
+            return;
+        }
+        match self.held.remove(&id) {
+            Some(true) => _ = self.apart_queue.insert(id),
+            _ => self.enqueue(id),
+        }
+        self.start_queued();
+    }
+
+    fn enqueue(&mut self, id: JobId) {
+        let place = self.queue.partition_point(|&other| other < id);
+        self.queue.insert(place, id);
     }
 
     /// The job failed because another one listens on its port.
@@ -343,10 +369,10 @@ impl Engine {
         self.jobs.iter().map(|(&id, job)| (id, job))
     }
 
-    /// Returns true if no job is alive or queued.
+    /// Returns true if no job is alive, queued or held.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.alive == 0 && self.queue.is_empty() && self.apart_queue.is_empty()
+        self.alive == 0 && self.queue.is_empty() && self.apart_queue.is_empty() && self.held.is_empty()
     }
 
     /// Takes the next effect. Skips the start of a job that was stopped before it.
@@ -388,6 +414,10 @@ impl Engine {
     /// Starts a job that was submitted just now at once. It does not count for `RUNNING_MAX`, because nobody waits for
     /// its end.
     pub fn set_apart(&mut self, id: JobId) {
+        if let Some(is_apart) = self.held.get_mut(&id) {
+            *is_apart = true;
+            return;
+        }
         if self.queue.back() == Some(&id) {
             self.queue.pop_back();
             self.start(id);
@@ -397,10 +427,10 @@ impl Engine {
         }
     }
 
-    /// How many jobs are alive that [`Engine::set_apart`] took out of the count.
+    /// How many jobs are alive or held that [`Engine::set_apart`] took out of the count.
     #[must_use]
     pub fn count_apart(&self) -> usize {
-        self.apart.len()
+        self.apart.len() + self.held.values().filter(|&&is_apart| is_apart).count()
     }
 
     /// The jobs that changed since the last call. Their readers may have something to read.
@@ -458,6 +488,7 @@ impl Engine {
 
     /// Forgets a job that was stopped before its turn.
     fn leave_queue(&mut self, id: JobId) {
+        self.held.remove(&id);
         self.apart_queue.remove(&id);
         if let Ok(place) = self.queue.binary_search(&id) {
             self.queue.remove(place);

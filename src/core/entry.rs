@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::process::{Exit, Pid};
 
-use super::end::{End, Stopper};
+use super::end::{End, Refusal, Stopper, Subject};
 
 /// Where output came from. The discriminant numbers it in the journal's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,6 +132,61 @@ pub struct Judgement {
     pub leaf: String,
     /// All of that in a sentence.
     pub why: String,
+    pub consequence: Consequence,
+}
+
+impl Judgement {
+    fn kept_bytes(&self) -> usize {
+        let Self { verdict: _, rule, leaf, why, consequence } = self;
+        let subject = match consequence {
+            Consequence::Watched => 0,
+            Consequence::Refused(Refusal { subject, .. }) | Consequence::Asked { subject, .. } => subject.kept_bytes(),
+        };
+        size_of::<Self>() + rule.as_ref().map_or(0, String::len) + leaf.len() + why.len() + subject
+    }
+}
+
+/// What follows from a judgement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Consequence {
+    /// Nothing: it is shown.
+    Watched,
+    Refused(Refusal),
+    /// The command is held for this long, or until a person has decided.
+    Asked {
+        subject: Subject,
+        wait: Duration,
+    },
+}
+
+/// The decision on a command that was held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    pub is_yes: bool,
+    pub by: Decider,
+    /// The person's reason.
+    pub why: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decider {
+    /// A person at the host's console.
+    Console,
+    /// A client of the person's: `rexec answer`, or a program.
+    Client,
+    /// Nobody, in the time that there was.
+    Timeout,
+}
+
+impl Decider {
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Console => "console",
+            Self::Client => "client",
+            Self::Timeout => "timeout",
+        }
+    }
 }
 
 /// How much of a command's output its caller has got, once it gets no more.
@@ -182,8 +237,12 @@ pub enum Entry {
     Waits(Box<Prompt>),
     /// A person typed for it.
     Answered(Typed),
-    /// The person's rules do not allow all of it. They are watched: it runs all the same.
+    /// The person's rules do not allow all of it.
     Judged(Box<Judgement>),
+    /// A person has not decided on it for a while.
+    StillHeld { leaf: Box<str> },
+    /// It was decided whether it runs, after this time.
+    Decided(Box<Decision>, Duration),
     /// A reader begins here, and asks the recorder for what was before. The number is the reader's.
     Marked(u64),
     /// Another command holds a port that it could not listen on.
@@ -224,10 +283,9 @@ impl Entry {
             Self::WantedInput { program, .. } => program.len(),
             Self::PortHeld(held) => size_of::<PortHeld>() + held.whoami.len() + held.process.0.len(),
             Self::Unkillable { program, .. } => program.len(),
-            Self::Judged(judgement) => {
-                let Judgement { verdict: _, rule, leaf, why } = &**judgement;
-                size_of::<Judgement>() + rule.as_ref().map_or(0, String::len) + leaf.len() + why.len()
-            }
+            Self::Judged(judgement) => judgement.kept_bytes(),
+            Self::StillHeld { leaf } => leaf.len(),
+            Self::Decided(decision, _) => size_of::<Decision>() + decision.why.as_ref().map_or(0, String::len),
             Self::Left(left) => {
                 let kept = |left: &LeftProcess| left.program.len() + left.ports.len() * size_of::<u16>();
                 size_of_val(&**left) + left.iter().map(kept).sum::<usize>()

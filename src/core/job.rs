@@ -3,7 +3,9 @@
 //! ```text
 //! Queued ──started──▶ Running ──exit──▶ Draining ──all streams hung up | silence | DRAIN_MAX──▶ Ended ──gone──▶ Over
 //!    │                   └───guard gone──▶ Draining (exit unknown) ─────────────────────────────▲
-//!    └──start failed | stopped | signalled──────────────────────────────────────────────────────┘
+//!   │ ▲  └──start failed | refused | stopped | signalled────────────────────────────────────────┘
+//!   ▼ └─yes──┐                                                                                   ▲
+//! Held ──────┴─no | nobody decided | stopped | signalled─────────────────────────────────────────┘
 //! while Running or Draining:  stop ─▶ Terminating{kill_at} ── stop | kill_at ─▶ Killed{give_up_at}
 //! ```
 //!
@@ -20,6 +22,7 @@
 //!   `tick` judges it, after everything that can be read was read, and it ends nothing while a process still works on
 //!   what the shell has fed it, as a guard finds out.
 
+mod hold;
 mod interrupt;
 mod look;
 mod order;
@@ -32,6 +35,7 @@ use super::end::{End, How, StartError, Stopper};
 use super::entry::{Entry, LeftProcess, Received, SecretEcho, Stream, Streams};
 use super::log::Log;
 use crate::limits;
+pub use hold::Hold;
 use look::LookSchedule;
 pub use order::Order;
 use prompts::Prompts;
@@ -40,6 +44,8 @@ use rexec_sh::protocol::process::{Exit, Pid, Signal};
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum JobState {
     Queued,
+    /// A person decides whether it runs.
+    Held(Box<Hold>),
     Running,
     Draining {
         exit: Option<Exit>,
@@ -304,10 +310,10 @@ impl Job {
     pub fn signal(&mut self, signal: Signal, is_deadly: bool) -> Option<Order> {
         match self.state {
             JobState::Running if self.guard => return Some(Order::Signal(signal)),
-            JobState::Queued if is_deadly => {
+            JobState::Queued | JobState::Held(_) if is_deadly => {
                 self.end(How::Exited(Exit::Signal(signal)), None);
             }
-            JobState::Queued => {
+            JobState::Queued | JobState::Held(_) => {
                 self.kept.retain(|&kept| kept != signal);
                 self.kept.push(signal);
             }
@@ -319,6 +325,7 @@ impl Job {
     /// Acts on the deadlines that have passed.
     #[must_use]
     pub fn tick(&mut self, now: Instant) -> Option<Order> {
+        self.tick_hold(now);
         let order = match self.stop {
             Stop::Terminating { by, kill_at } if now >= kill_at && self.is_alive() => self.kill(by, now),
             Stop::Killed { give_up_at, .. } if now >= give_up_at && self.state == JobState::Running => {
@@ -360,6 +367,9 @@ impl Job {
     /// When [`Job::tick`] has something to do next.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
+        if let Some(hold) = self.held() {
+            return Some(hold.deadline());
+        }
         if !self.is_alive() {
             return None;
         }
@@ -436,9 +446,10 @@ impl Job {
         self.is_reported
     }
 
+    /// Returns true until it starts: it waits for its turn, or a person decides on it.
     #[must_use]
     pub fn is_queued(&self) -> bool {
-        self.state == JobState::Queued
+        matches!(self.state, JobState::Queued | JobState::Held(_))
     }
 
     fn drain(&mut self, exit: Option<Exit>, now: Instant) {

@@ -186,6 +186,8 @@ pub struct Listed {
     pub asks: Option<String>,
     /// The words of its prompt, without control characters.
     pub prompt: Option<String>,
+    /// The part of the command on which a person decides.
+    pub held: Option<String>,
     /// The time since its arrival, milliseconds.
     pub age_ms: u64,
     /// The process id of its guard. Every process below the guard is the command's.
@@ -201,6 +203,7 @@ impl Serialize for Listed {
         fields.put("state", &self.state)?;
         fields.put_set("asks", &self.asks)?;
         fields.put_set("prompt", &self.prompt)?;
+        fields.put_set("held", &self.held)?;
         fields.put("age_ms", &self.age_ms)?;
         let caller = ["whoami", "agent", "session", "session_number", "call", "role"];
         card.put(&caller, &mut fields)?;

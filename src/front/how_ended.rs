@@ -46,6 +46,7 @@ impl From<&End> for HowEnded {
         let (exit, message) = match &end.how {
             // Published: clients in JSON get this code for each command that did not start.
             How::NotStarted(why) => (NOT_FOUND, Some(Notice::from(why.as_ref()).to_string())),
+            How::Refused(refusal) => (end.code(), Some(Notice::from(refusal.as_ref()).to_string())),
             _ => (end.code(), None),
         };
         let by = end.by.map(Stopper::word);

@@ -9,6 +9,8 @@ use crate::core::job::Job;
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     Queued,
+    /// A person decides whether it runs.
+    Asks,
     /// Its shell runs.
     Running,
     /// A program of it waits for a person's answer.
@@ -31,6 +33,7 @@ impl RunState {
     pub fn word(self) -> &'static str {
         match self {
             Self::Queued => "queued",
+            Self::Asks => "asks",
             Self::Running => "running",
             Self::Waiting => "waiting",
             Self::Paused => "paused",
@@ -56,6 +59,7 @@ impl Standing<'_> {
     #[must_use]
     pub fn state(self) -> RunState {
         match self.job {
+            Some(job) if job.held().is_some() => RunState::Asks,
             Some(job) if job.is_queued() => RunState::Queued,
             Some(job) if job.is_stopping() => RunState::Stopping,
             _ if self.ends_left => RunState::Stopping,
@@ -71,6 +75,7 @@ impl Standing<'_> {
     pub fn word_for_programs(self) -> &'static str {
         match self.job.filter(|job| !job.has_ended()) {
             None => "closed",
+            Some(job) if job.held().is_some() => "held",
             Some(job) if job.is_queued() => "queued",
             Some(_) if self.is_paused => "paused",
             Some(job) if job.waiting().is_some() => "asks",
@@ -87,13 +92,18 @@ mod tests {
     use rexec_sh::protocol::process::Exit;
 
     use super::*;
-    use crate::core::end::Stopper;
-    use crate::core::entry::{Stream, Streams};
+    use crate::core::end::{Stopper, Subject};
+    use crate::core::entry::{Consequence, Judgement, Stream, Streams};
 
     #[test]
     fn each_state_of_a_run_has_one_word_for_people_and_one_for_programs() {
         let now = Instant::now();
         let queued = Job::new();
+        let mut held = Job::new();
+        let subject = Subject { leaf: String::new(), rule: None, why: None };
+        let consequence = Consequence::Asked { subject, wait: Duration::from_secs(60) };
+        let [leaf, why] = [String::new(), String::new()];
+        held.on_judged(Judgement { verdict: "ask", rule: None, leaf, why, consequence }, now);
         let mut running = Job::new();
         let _ = running.on_started(Duration::ZERO, Streams::default(), now);
         let mut exited = Job::new();
@@ -108,6 +118,7 @@ mod tests {
         let cases = [
             (Some(&queued), false, false, (RunState::Queued, "queued")),
             (Some(&queued), true, false, (RunState::Queued, "queued")),
+            (Some(&held), false, false, (RunState::Asks, "held")),
             (Some(&running), false, false, (RunState::Running, "running")),
             (Some(&running), true, false, (RunState::Paused, "paused")),
             (Some(&exited), false, false, (RunState::Running, "exited")),

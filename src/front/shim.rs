@@ -199,6 +199,7 @@ impl Shim {
         match (&end.how, end.exit()) {
             (_, Some(exit)) => wire::FromHost::Exit(exit).encode(out),
             (How::NotStarted(why), _) => encode_notice(&why.as_ref().into(), out),
+            (How::Refused(refusal), _) => encode_notice(&refusal.as_ref().into(), out),
             (How::NeverRun, _) => encode_notice(&never_run(end.by), out),
             (How::Exited(_) | How::Lost | How::Unseen, None) => encode_notice(&LOST, out),
         }

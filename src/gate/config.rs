@@ -373,15 +373,22 @@ impl Pair {
 
     fn why(&self) -> Result<String, RulesError> {
         let text = self.line(limits::RULE_WHY_BYTES_MAX)?;
-        let lower = text.to_lowercase();
-        match FORBIDDEN.iter().find(|words| lower.contains(*words)) {
-            Some(words) => {
-                let hint = "an agent would take it for its own sandbox, and offer to leave that: say it in other words";
-                Err(self.wrong(format!("`why` says \"{words}\""), hint))
-            }
+        match sandbox_words(text) {
+            Some(words) => Err(self.wrong(format!("`why` says \"{words}\""), SANDBOX_WORDS_HINT)),
             None => Ok(text.to_owned()),
         }
     }
+}
+
+/// What to do about words by which an agent knows its own sandbox.
+pub const SANDBOX_WORDS_HINT: &str =
+    "an agent would take it for its own sandbox, and offer to leave that: say it in other words";
+
+/// The words in a text by which an agent knows its own sandbox.
+#[must_use]
+pub fn sandbox_words(text: &str) -> Option<&'static str> {
+    let lower = text.to_lowercase();
+    FORBIDDEN.iter().copied().find(|words| lower.contains(words))
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ struct Origin {
     start: u64,
     /// The agent that its program's name stands for.
     agent: Option<&'static str>,
+    /// Commands have come from it that an agent's variables named.
+    is_agents: bool,
 }
 
 #[derive(Debug, Default)]
@@ -42,17 +44,25 @@ pub(super) struct Callers {
     pub(super) started: StartedAgents,
     /// A shim's parent, by number, start and program, with what was found from there.
     known: VecDeque<((Pid, u64, Program), Origin)>,
+    /// The process of each agent is looked for, so that none decides for its user.
+    notes_agents: bool,
 }
 
 impl Callers {
-    pub(super) fn new(idle: IdleEnd) -> Self {
-        Self { idle, ..Self::default() }
+    /// `notes_agents` says that people decide on commands.
+    pub(super) fn new(idle: IdleEnd, notes_agents: bool) -> Self {
+        Self { idle, notes_agents, ..Self::default() }
     }
 
     /// Completes the facts about a command's caller. `shim` is the peer that asks, if that is a shim.
     pub(super) fn identify(&mut self, command: &mut Command, shim: Option<&Peer>) {
-        let is_asked = command.is_unnamed || lacks_sessions(&command.caller);
+        let is_agents = !command.is_unnamed && !command.caller.agent.is_empty();
+        let is_asked = command.is_unnamed || lacks_sessions(&command.caller) || (self.notes_agents && is_agents);
         let origin = shim.filter(|_| is_asked).and_then(|shim| self.origin(shim));
+        if let Some(origin) = origin.filter(|_| is_agents) {
+            let is_same = |known: &&mut Origin| known.pid == origin.pid && known.start == origin.start;
+            self.known.iter_mut().map(|(_, known)| known).filter(is_same).for_each(|known| known.is_agents = true);
+        }
         if let Some(name) = origin.and_then(|origin| origin.agent).filter(|_| command.is_unnamed) {
             command.caller.whoami = name.to_owned();
             command.caller.agent = short_name(name);
@@ -75,6 +85,15 @@ impl Callers {
         self.started.add(agent, name_of(name, limits::WHOAMI_COLUMNS), now);
     }
 
+    /// The name of the agent whose process this is, if it is known as one: by its program, because `rexec run` has started
+    /// it, or because an agent's commands have come from it.
+    pub(super) fn agent_in(&self, process: &tree::Process) -> Option<String> {
+        let is_it = |origin: &Origin| origin.is_agents && origin.pid == process.pid && origin.start == process.start;
+        let has_called = || self.known.iter().any(|(_, origin)| is_it(origin)).then(|| "an agent".to_owned());
+        let named = named_by_program(&process.program.to_string()).or_else(|| self.started.name_of(process.pid));
+        named.map(str::to_owned).or_else(has_called)
+    }
+
     /// The process that stands for the agent behind a connection: the one that its calls come from, or the one that has
     /// connected.
     pub(super) fn process_of(&mut self, peer: &Peer) -> Pid {
@@ -92,7 +111,8 @@ impl Callers {
         for _ in 0..limits::ANCESTORS_MAX {
             let program = process.program.to_string();
             if !is_between(&program) {
-                let origin = Origin { pid: process.pid, start: process.start, agent: named_by_program(&program) };
+                let agent = named_by_program(&program);
+                let origin = Origin { pid: process.pid, start: process.start, agent, is_agents: agent.is_some() };
                 if self.known.len() >= limits::ANCESTORS_KNOWN_MAX {
                     self.known.pop_front();
                 }

@@ -11,10 +11,11 @@ use super::runs::{AnswerWish, KillRequest, NoAnswer};
 use super::screen::KeyboardTick;
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
-use crate::core::entry::AnswerPlace;
+use crate::core::entry::{AnswerPlace, Decider, Decision};
 use crate::core::job::Job;
 use crate::io::poller::Token;
 use crate::sink::console::keyboard::{KeyAction, Situation};
+use crate::text::escape::escape_text;
 
 /// What `?` shows.
 const HELP: &str = include_str!("../cli/help/keys.txt");
@@ -50,7 +51,8 @@ impl Host {
     /// Tells the keyboard which commands wait, where no status line names them.
     pub(super) fn note_prompts(&mut self) {
         let waiting = self.waiting().map(|job| job.0).collect();
-        self.screen.note_prompts(waiting, self.turn.now);
+        let held = self.held().map(|job| job.0).collect();
+        self.screen.note_prompts(waiting, held, self.turn.now);
     }
 
     fn situation(&self) -> Situation {
@@ -58,6 +60,7 @@ impl Host {
             running: self.engine.jobs().filter(|(_, job)| !job.has_ended()).count(),
             shown: self.screen.said_to_stop().unwrap_or_else(|| self.interruptible()).map(|job| job.0),
             asks: self.screen.asks(self.waiting().map(|job| job.0), self.turn.now),
+            held: self.screen.decides(self.held().map(|job| job.0), self.turn.now),
             follows: self.screen.follows(),
             is_ending: self.is_closing(),
         }
@@ -82,6 +85,8 @@ impl Host {
             KeyAction::Answer(run) => self.answer_by_key(JobId(run)),
             KeyAction::Input(run, keys) => self.type_at_console(JobId(run), &keys),
             KeyAction::Leave(run) => self.leave_by_key(JobId(run)),
+            KeyAction::Decide { run, is_yes } => self.decide_by_key(JobId(run), is_yes),
+            KeyAction::Explain(run) => self.explain(JobId(run)),
             KeyAction::Blank => self.screen.say(""),
             KeyAction::Redraw => self.screen.redraw(self.turn.now),
             KeyAction::Typing => {}
@@ -107,6 +112,27 @@ impl Host {
     fn waiting(&self) -> impl Iterator<Item = JobId> {
         let waits = |job: &JobId| self.engine.job(*job).is_some_and(|known| known.waiting().is_some());
         self.runs.jobs().filter(move |job| waits(job) && self.runs.answerer(*job).is_none())
+    }
+
+    /// The commands on which a person decides.
+    fn held(&self) -> impl Iterator<Item = JobId> {
+        let is_held = |job: &JobId| self.engine.job(*job).is_some_and(|known| known.held().is_some());
+        self.runs.jobs().filter(is_held)
+    }
+
+    fn decide_by_key(&mut self, job: JobId, is_yes: bool) {
+        if self.engine.job(job).and_then(Job::held).is_none() {
+            return self.screen.tell(format_args!("#{} asks nothing any more", job.0), self.turn.now);
+        }
+        self.engine.decide(job, Decision { is_yes, by: Decider::Console, why: None }, self.turn.now);
+    }
+
+    /// Shows all of a held command.
+    fn explain(&mut self, job: JobId) {
+        if let Some(run) = self.runs.get(job) {
+            let command = escape_text(&run.description.card.command);
+            self.screen.say(format_args!("… #{} is: {command}", job.0));
+        }
     }
 
     /// Returns true if a key may answer this command's prompt now: a key that comes too soon was meant for something

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::runs::Runs;
 use super::screen::Screen;
 use crate::core::engine::{Engine, JobId};
+use crate::core::entry::Prompt;
 use crate::core::job::Job;
 use crate::limits;
 use crate::sys::background;
@@ -57,21 +58,21 @@ impl Notifier {
     pub(super) fn calls(&mut self, changed: &BTreeSet<JobId>, engine: &Engine, runs: &Runs) -> Vec<Call> {
         let mut calls = Vec::new();
         for &job in changed {
-            let Some(prompt) = engine.job(job).and_then(Job::waiting) else {
-                self.called.remove(&job);
-                continue;
+            let known = engine.job(job);
+            let message = match (known.and_then(Job::waiting), known.and_then(Job::held)) {
+                (Some(prompt), _) => prompt_message(job, prompt),
+                (None, Some(hold)) => format!("#{} asks whether it may run: {}", job.0, hold.subject.leaf),
+                (None, None) => {
+                    self.called.remove(&job);
+                    continue;
+                }
             };
             let Some(run) = runs.get(job).filter(|_| self.called.insert(job)) else { continue };
-            let program = escape_line(&prompt.program, 32);
-            let words = match prompt_words(&prompt.prompt, 80).as_str() {
-                "" => String::new(),
-                words => format!(": {}", quoted(words)),
-            };
             calls.push(Call {
                 run: job.0,
                 agent: run.description.card.whoami.clone(),
                 command: run.description.card.command.clone(),
-                message: format!("#{} waits for your answer to {program}{words}", job.0),
+                message,
             });
         }
         calls
@@ -108,4 +109,13 @@ impl Notifier {
     pub(super) fn pids(&self) -> impl Iterator<Item = Pid> {
         self.sessions.iter().copied()
     }
+}
+
+fn prompt_message(job: JobId, prompt: &Prompt) -> String {
+    let program = escape_line(&prompt.program, 32);
+    let words = match prompt_words(&prompt.prompt, 80).as_str() {
+        "" => String::new(),
+        words => format!(": {}", quoted(words)),
+    };
+    format!("#{} waits for your answer to {program}{words}", job.0)
 }

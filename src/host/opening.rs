@@ -11,7 +11,7 @@ use super::options::HostOptions;
 use super::project_sessions::ProjectSessions;
 use super::prompt_policy::PromptPolicy;
 use super::recorder_link::RecorderLink;
-use super::rules::WatchedRules;
+use super::rules::Rules;
 use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
@@ -86,7 +86,7 @@ impl Opened {
     }
 
     /// The lines that the host shows first.
-    pub(super) fn greeting(&self, options: &HostOptions, rules: Option<&WatchedRules>) -> Vec<String> {
+    pub(super) fn greeting(&self, options: &HostOptions, rules: Option<&Rules>) -> Vec<String> {
         let name = |path: &Path| escape_line(&path.to_string_lossy(), PATH_COLUMNS);
         let journal = self.recorder.path().unwrap_or_else(|| options.home.clone());
         let mut lines = vec![
@@ -96,7 +96,7 @@ impl Opened {
         let warning = (process::uid() == 0)
             .then(|| "this host is root's: whoever reaches its socket as root runs commands as root".to_owned());
         let said = self.said.iter().chain(&options.of_file).map(|text| escape_line(text, PATH_COLUMNS));
-        let rules = rules.map(WatchedRules::greeting);
+        let rules = rules.map(Rules::greeting);
         lines.extend(
             said.chain(rules).chain(warning).chain(self.sandbox_check.warning()).map(|text| format!("rexec: {text}")),
         );

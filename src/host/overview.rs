@@ -22,7 +22,10 @@ pub(super) fn add_commands<'a>(
                 command: keeper.description().card.command.lines().next().unwrap_or_default().to_owned(),
                 since: keeper.since(),
                 waits: match Job::waiting(known).map(young_until) {
-                    None => Waits::No,
+                    None => known.held().map_or(Waits::No, |hold| Waits::Decision {
+                        leaf: hold.subject.leaf.clone(),
+                        until: hold.until,
+                    }),
                     Some(until) if facts.now.is_some_and(|now| now < until) => Waits::Young { until },
                     Some(_) => Waits::Answerable(screen.name_of(job.0)),
                 },

@@ -6,6 +6,7 @@
 //! | `rpc/serve.rs` | does what a call asks, on the part of the host that it borrows for that |
 //! | `rpc/start.rs` | starts commands |
 //! | `rpc/control.rs` | writes to runs, signals and ends them |
+//! | `rpc/decide.rs` | lets held runs begin, or refuses them |
 //! | `rpc/projects.rs` | defines, lists, pauses and ends project sessions |
 //! | `rpc/pace.rs` | how much time requests get, and whose turn is next |
 //! | `rpc/kept_run.rs` | one run: its output, who watches it, who waits for it |
@@ -20,6 +21,7 @@
 
 mod admission;
 mod control;
+mod decide;
 mod kept_run;
 mod pace;
 mod pending_reply;

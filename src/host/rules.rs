@@ -1,12 +1,14 @@
-//! The rules of the person's file, which are watched: the host asks them about every command that it runs, and shows what
-//! they say. They hold no command.
+//! The rules of the person's file: the host asks them about every command that it runs. Rules that are only watched hold
+//! none.
 //!
 //! Invariants: without rules nothing is read; a call of more than `RULES_CALL_BYTES_MAX` is not read, and counts as one of
-//! which it is not known what runs; what a judgement says has no secret of the command's environment or of its text.
+//! which it is not known what runs; what a judgement says has no secret of the command's environment or of its text; what
+//! an agent is told of it has no word that the agent takes for its own sandbox.
 
-use crate::core::entry::Judgement;
+use crate::core::end::{Refusal, RefusalCause, Subject};
+use crate::core::entry::{Consequence, Judgement};
 use crate::front::command::Command;
-use crate::gate::{Action, Facts, Gate, GateMode, Judged, shown_leaf};
+use crate::gate::{Action, Away, Cause, Facts, Gate, GateMode, Judged, Verdict, sandbox_words, shown_leaf};
 use crate::limits;
 use crate::script::{Argument, Leaf};
 use crate::text::count::counted;
@@ -15,34 +17,40 @@ use crate::text::redact::Redactor;
 
 /// Columns of a leaf in a judgement.
 const LEAF_COLUMNS: usize = 400;
+/// Columns of a leaf in what an agent is told.
+const TOLD_COLUMNS: usize = 80;
 
 #[derive(Debug)]
-pub(super) struct WatchedRules {
+pub(super) struct Rules {
     gate: Gate,
 }
 
-impl WatchedRules {
+impl Rules {
     pub(super) fn new(gate: Gate) -> Self {
         Self { gate }
+    }
+
+    /// Returns true if they refuse and hold commands.
+    pub(super) fn are_in_force(&self) -> bool {
+        self.gate.mode == GateMode::Enforce
     }
 
     /// What the person reads of them when the host begins.
     pub(super) fn greeting(&self) -> String {
         let count = self.gate.rules.len() as u64;
-        let rules = match count {
-            0 => "the settings of [gate] are watched and hold".to_owned(),
-            1 => "1 rule is watched and holds".to_owned(),
-            _ => format!("{} are watched and hold", counted(count, "rule", "rules")),
-        };
-        let mode = match self.gate.mode {
-            GateMode::Watch => "",
-            GateMode::Enforce => ", also with mode = \"enforce\", which this version does not have",
-        };
-        format!("{rules} no command{mode}")
+        match (count, self.gate.mode) {
+            (0, GateMode::Watch) => "the settings of [gate] are watched and hold no command".to_owned(),
+            (1, GateMode::Watch) => "1 rule is watched and holds no command".to_owned(),
+            (_, GateMode::Watch) => format!("{} are watched and hold no command", counted(count, "rule", "rules")),
+            (0, GateMode::Enforce) => "the settings of [gate] are in force".to_owned(),
+            (1, GateMode::Enforce) => "1 rule is in force".to_owned(),
+            (_, GateMode::Enforce) => format!("{} are in force", counted(count, "rule", "rules")),
+        }
     }
 
-    /// What they say of a command that begins in this directory. `None` if they allow it.
-    pub(super) fn judge(&self, command: &Command, directory: &[u8]) -> Option<Judgement> {
+    /// What they say of a command that begins in this directory. `None` if they allow it. `is_attended` says that a person
+    /// is there to answer.
+    pub(super) fn judge(&self, command: &Command, directory: &[u8], is_attended: bool) -> Option<Judgement> {
         let run = command.run()?;
         let value = |name: &[u8]| match name {
             b"PWD" => Some(directory.to_vec()),
@@ -76,8 +84,48 @@ impl WatchedRules {
             verdict: verdict.action.word(),
             rule: verdict.cause.rule().map(ToString::to_string),
             why: verdict.sentence(&leaf),
+            consequence: self.consequence(verdict, &leaf, is_attended),
             leaf,
         })
+    }
+
+    /// What follows from a verdict that does not allow a leaf, which is shown like this.
+    fn consequence(&self, verdict: &Verdict<'_>, leaf: &str, is_attended: bool) -> Consequence {
+        if !self.are_in_force() {
+            return Consequence::Watched;
+        }
+        let subject = subject(verdict, leaf);
+        let refused = |cause| Consequence::Refused(Refusal { subject: subject.clone(), cause });
+        let rule = verdict.cause.rule();
+        match verdict.action {
+            Action::Allow => Consequence::Watched,
+            Action::Deny => refused(RefusalCause::Denied),
+            Action::Ask => match rule.and_then(|rule| rule.away).unwrap_or(self.gate.away) {
+                Away::Deny if !is_attended => refused(RefusalCause::Away),
+                Away::Deny | Away::Wait => {
+                    let wait = rule.and_then(|rule| rule.wait).unwrap_or(self.gate.ask_wait);
+                    Consequence::Asked { subject, wait }
+                }
+            },
+        }
+    }
+}
+
+/// What an agent is told of a verdict.
+fn subject(verdict: &Verdict<'_>, leaf: &str) -> Subject {
+    let is_told = |text: &str| sandbox_words(text).is_none();
+    let program = leaf.split(' ').next().unwrap_or_default();
+    let shown = [leaf, program, "the command"].into_iter().find(|text| is_told(text)).unwrap_or_default();
+    let rule = verdict.cause.rule();
+    let why = match verdict.cause {
+        Cause::Opaque => Some("it is not known what it runs".to_owned()),
+        Cause::Foreign => Some("it runs code of another language".to_owned()),
+        Cause::NoRule | Cause::Rule(_) | Cause::PerhapsRule(_) => rule.and_then(|rule| rule.why.clone()),
+    };
+    Subject {
+        leaf: escape_line(shown, TOLD_COLUMNS),
+        rule: rule.and_then(|rule| rule.name.clone()).filter(|name| is_told(name)),
+        why,
     }
 }
 

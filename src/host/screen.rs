@@ -52,6 +52,8 @@ pub(super) struct Screen {
     keyboard: Keyboard,
     /// The commands that the console named as waiting for an answer.
     named: NamedPrompts,
+    /// The held commands that it named as waiting for the human's decision.
+    questions: NamedPrompts,
     /// The screen shows a question of the keyboard's.
     is_asking: bool,
     status: StatusLine,
@@ -101,6 +103,7 @@ impl Screen {
             keys,
             keyboard: Keyboard::default(),
             named: NamedPrompts::default(),
+            questions: NamedPrompts::default(),
             is_asking: false,
             status: StatusLine::default(),
             attention: attention(),
@@ -300,10 +303,16 @@ impl Screen {
         self.named.asks(waiting, now)
     }
 
-    /// These commands wait for an answer. Where there is a status line, only what it says counts.
-    pub(super) fn note_prompts(&mut self, waiting: Vec<u64>, now: Instant) {
+    /// The effect of the keys that decide, while these commands are held.
+    pub(super) fn decides(&self, held: impl Iterator<Item = u64>, now: Instant) -> Asks {
+        self.questions.decides(held, now)
+    }
+
+    /// These commands wait for an answer, and these for a decision. Where there is a status line, only what it says counts.
+    pub(super) fn note_prompts(&mut self, waiting: Vec<u64>, held: Vec<u64>, now: Instant) {
         if !self.status.is_on() {
             self.named.note(waiting, now);
+            self.questions.note(held, now);
         }
     }
 

@@ -75,6 +75,12 @@ impl StartedAgents {
         self.0.iter_mut().filter(is_its).for_each(|agent| agent.commands = Commands::Come);
     }
 
+    /// The name of the agent that was started in this process.
+    pub(super) fn name_of(&self, pid: Pid) -> Option<&str> {
+        let agent = self.0.iter().find(|agent| agent.pid == pid)?;
+        agent.is_alive().then_some(agent.name.as_str())
+    }
+
     pub(super) fn are_any_alive(&self) -> bool {
         self.0.iter().any(StartedAgent::is_alive)
     }

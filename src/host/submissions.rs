@@ -22,6 +22,7 @@ use super::turn::PeerId;
 use crate::core::card::{Card, Place};
 use crate::core::end::StartError;
 use crate::core::engine::JobId;
+use crate::core::entry::Consequence;
 use crate::core::job::Job;
 use crate::core::log::Lag;
 use crate::front::answer::Answer;
@@ -123,17 +124,20 @@ impl Host {
         descriptors: Result<Vec<CallerDescriptor>, StartError>,
         share: Share,
     ) -> Option<JobId> {
-        let job = self.engine.submit()?;
+        let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
+        let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
+        let dir = dir.as_os_str().as_encoded_bytes();
+        self.projects.find_depth(&mut command);
+        let is_attended = self.runs.prompts.wait(self.turn.now).is_some();
+        let judgement = self.rules.as_ref().and_then(|rules| rules.judge(&command, dir, is_attended));
+        let is_held = judgement.as_ref().is_some_and(|judged| judged.consequence != Consequence::Watched);
+        let job = if is_held { self.engine.submit_held()? } else { self.engine.submit()? };
         // The snapshot that an agent takes of its shell would hand them on to the commands that follow.
         let has_markers = self.options.markers && !command.line.is_probe;
         if has_markers || command.dir.is_some() || command.knows_caller {
             mark(&mut command, job);
         }
         peer.into_iter().for_each(|id| self.peers.attend(id, job, &mut self.engine));
-        let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
-        let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
-        let dir = dir.as_os_str().as_encoded_bytes();
-        self.projects.find_depth(&mut command);
         let is_running = |id| is_in_use(id, &self.runs, &self.engine);
         let project = self.projects.of_run(&command, dir, is_running);
         self.projects.keep(&mut self.recorder, self.turn.now);
@@ -143,8 +147,8 @@ impl Host {
         let secrets = self.secrets_of(&command);
         let card = self.card(job, &command, dir, None);
         self.record(&card, &command, dir, secrets.as_ref());
-        if let Some(judgement) = self.rules.as_ref().and_then(|rules| rules.judge(&command, dir)) {
-            self.engine.on_judged(job, judgement);
+        if let Some(judgement) = judgement {
+            self.engine.on_judged(job, judgement, self.turn.now);
         }
         let kills_group = command.kills_group;
         let description = Description { project, kills_group, ..Description::of(&card, secrets) };

@@ -3,12 +3,12 @@
 //! Every reader asks here about the entries that it does not show in a way of its own. A new kind of entry gets a row in
 //! each table, so that it reaches all readers, or is kept from one of them by decision.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::record::{GateRecord, PortHolder, RunEnd, Straggler};
-use crate::core::end::{End, Stopper};
+use crate::core::end::{End, Refusal, RefusalCause, Stopper};
 use crate::core::engine::JobId;
-use crate::core::entry::{Entry, Judgement, LeftProcess, PortHeld, Prompt};
+use crate::core::entry::{Consequence, Decider, Decision, Entry, Judgement, LeftProcess, PortHeld, Prompt};
 use crate::limits;
 use crate::text::bind_failure::holder_line;
 use crate::text::count;
@@ -21,7 +21,11 @@ const PROGRAM_COLUMNS: usize = 32;
 const PROMPT_COLUMNS: usize = 60;
 /// The sign of a command that waits for the human: its line begins with it.
 pub const WAITS: char = '⏎';
-/// The last part of that line begins with this.
+/// The sign of a command on which the human decides: its line begins with it.
+pub const ASKS: char = '?';
+/// The width of a person's reason, columns.
+const WHY_COLUMNS: usize = 200;
+/// The last part of the line about a prompt begins with this.
 pub const WAITS_UNTIL: &str = " · end of file in ";
 
 const FILTER_LEFT: &str = "a filter behind the ended shell is still at work; what it writes from now on is lost";
@@ -37,7 +41,8 @@ pub fn console_line(entry: &Entry, job: JobId, now: Instant) -> Option<String> {
         }
         Entry::Waits(waiting) => prompt_line(job, waiting, now),
         Entry::PortHeld(held) => format!("… {}", port_line(held)),
-        Entry::Judged(judgement) => format!("… watched: {}", judgement.why),
+        Entry::Judged(judgement) => judgement_line(job, judgement),
+        Entry::Decided(decision, waited) => decision_line(job, decision, *waited),
         Entry::Stopping { by } => format!("… stopping: {}", why(*by)),
         Entry::FilterLeft => format!("… {FILTER_LEFT}"),
         Entry::Unreported { bytes } => format!("… {} not reported", count::bytes(*bytes)),
@@ -47,6 +52,8 @@ pub fn console_line(entry: &Entry, job: JobId, now: Instant) -> Option<String> {
         Entry::Output { .. }
         | Entry::Resized { .. }
         | Entry::Answered(_)
+        // The line about the judgement stands there.
+        | Entry::StillHeld { .. }
         | Entry::Marked(_)
         | Entry::Exited { .. }
         | Entry::Ended(_)
@@ -67,10 +74,12 @@ pub fn caller_line(entry: &Entry) -> Option<String> {
         Entry::Waits(waiting) => format!("waits for input at the console ({})", waiting.program),
         Entry::PortHeld(held) => port_line(held),
         Entry::FilterLeft => FILTER_LEFT.to_owned(),
+        Entry::StillHeld { leaf } => format!("waits until your user says whether \"{leaf}\" may run"),
         Entry::Output { .. }
         | Entry::Resized { .. }
-        // Nothing is held, so nothing is different for it.
+        // It is told of a wait that takes a while, and of a refusal at the end.
         | Entry::Judged(_)
+        | Entry::Decided(..)
         // A reported command has no caller here.
         | Entry::Unreported { .. }
         | Entry::Answered(_)
@@ -92,6 +101,12 @@ pub fn record(entry: &Entry, record: &mut RunEnd) {
         Entry::Answered(_) => record.answers += 1,
         Entry::PortHeld(held) => record.port_held = Some(PortHolder { port: held.port, seq: held.run }),
         Entry::Judged(judgement) => record.gate = Some(gate_record(judgement)),
+        Entry::Decided(decision, waited) => {
+            if let Some(gate) = &mut record.gate {
+                decision.by.word().clone_into(&mut gate.by);
+                gate.after_ms = Some(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX));
+            }
+        }
         Entry::Ended(end) => record_end(end, record),
         Entry::Left(left) => {
             record.left_count = u32::try_from(left.len()).unwrap_or(u32::MAX);
@@ -102,6 +117,7 @@ pub fn record(entry: &Entry, record: &mut RunEnd) {
         Entry::Output { .. }
         | Entry::Resized { .. }
         | Entry::Unreported { .. }
+        | Entry::StillHeld { .. }
         | Entry::WantedInput { .. }
         | Entry::Waits(_)
         | Entry::Marked(_)
@@ -119,9 +135,45 @@ fn record_end(end: &End, record: &mut RunEnd) {
     record.by = end.by.map(|by| by.word().to_owned());
 }
 
-fn gate_record(Judgement { verdict, rule, leaf, .. }: &Judgement) -> GateRecord {
-    let by = "watch".to_owned();
-    GateRecord { r#do: (*verdict).to_owned(), rule: rule.clone(), leaf: leaf.clone(), by }
+fn gate_record(Judgement { verdict, rule, leaf, consequence, .. }: &Judgement) -> GateRecord {
+    let by = match consequence {
+        Consequence::Watched => "watch",
+        Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }) => "away",
+        Consequence::Refused(_) => "rule",
+        // Until somebody decides.
+        Consequence::Asked { .. } => "nobody",
+    };
+    GateRecord {
+        r#do: (*verdict).to_owned(),
+        rule: rule.clone(),
+        leaf: leaf.clone(),
+        by: by.to_owned(),
+        after_ms: None,
+    }
+}
+
+fn judgement_line(job: JobId, Judgement { why, consequence, .. }: &Judgement) -> String {
+    match consequence {
+        Consequence::Watched => format!("… watched: {why}"),
+        Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }) => {
+            format!("… refused, because nobody is here to ask: {why}")
+        }
+        Consequence::Refused(_) => format!("… refused: {why}"),
+        Consequence::Asked { .. } => format!("{ASKS} #{} asks whether it may run: {why}", job.0),
+    }
+}
+
+fn decision_line(job: JobId, Decision { is_yes, by, why }: &Decision, waited: Duration) -> String {
+    let who = match by {
+        Decider::Console => "you said",
+        Decider::Client => "a client of yours said",
+        Decider::Timeout => return format!("… #{} is refused: nobody said yes within {} s", job.0, waited.as_secs()),
+    };
+    match (is_yes, why) {
+        (true, _) => format!("… #{} may run: {who} yes", job.0),
+        (false, None) => format!("… #{} is refused: {who} no", job.0),
+        (false, Some(why)) => format!("… #{} is refused: {who} no: {}", job.0, escape_line(why, WHY_COLUMNS)),
+    }
 }
 
 fn straggler(left: &LeftProcess) -> Straggler {

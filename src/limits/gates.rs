@@ -14,6 +14,14 @@ pub const RULE_GLOB_BYTES_MAX: usize = 256;
 pub const RULE_WORD_BYTES_MAX: usize = 4 << 10;
 /// The keys of one table of such a file.
 pub const RULE_KEYS_MAX: usize = 64;
+/// Processes above one that decides on a held command that are looked at. One with more may not decide.
+pub const DECIDER_ANCESTORS_MAX: usize = 64;
+/// The longest reason that a person gives for a no, bytes.
+pub const NO_WHY_BYTES_MAX: usize = 200;
+/// The caller of a held command is told after this time that it waits for its user.
+pub const HOLD_TOLD_AFTER: Duration = Duration::from_secs(2);
+/// A question must have stood on the status line for this long before a key answers it.
+pub const QUESTION_SEEN: Duration = Duration::from_millis(500);
 /// How long a person is waited for, unless the rules say otherwise.
 pub const ASK_WAIT: Duration = Duration::from_secs(60);
 /// The longest call that the host's rules are asked about, bytes. Reading it may take a millisecond, in which the host

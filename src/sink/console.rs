@@ -282,7 +282,11 @@ impl Console {
             let block = &mut self.blocks[at];
             block.end_turn(face, out);
             let is_text = face.is_text();
-            let line = if is_text { "goes on, others wait" } else { "runs on" };
+            let line = match (block.is_held, is_text) {
+                (true, _) => "still asks",
+                (false, true) => "goes on, others wait",
+                (false, false) => "runs on",
+            };
             face.remark(Ink::Dim, format_args!("… #{} {line}", block.job.0), out);
             if is_text {
                 out.push(b'\n');

@@ -1,7 +1,8 @@
 //! What every run can have beside its command: markers, an environment profile, ports, spans.
 
+mod held;
 mod ports;
 mod projects;
-mod rules;
+pub(crate) mod rules;
 mod spans;
 mod variables;

@@ -12,7 +12,7 @@ pub const NO_SUCH_RUN: u8 = 3;
 pub const TIMED_OUT: u8 = 124;
 /// rexec itself failed between the caller and the command: the command did not run, or its end is unknown.
 pub const OWN_FAILURE: u8 = 125;
-/// The command or its shell was found and cannot be executed.
+/// The command or its shell was found and cannot be executed, or the person's rules refuse it.
 pub const NOT_EXECUTABLE: u8 = 126;
 /// There is no host, or the command or its shell was not found.
 pub const NOT_FOUND: u8 = 127;

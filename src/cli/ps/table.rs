@@ -8,6 +8,7 @@ use super::measured::{Measured, RunProcess};
 use super::{RunState, first_line};
 use crate::cli::columns::{self, Column, LAST_COLUMNS_MIN};
 use crate::cli::look::{Look, columns_of};
+use crate::journal::entry::ASKS;
 use crate::text::count::counted;
 use crate::text::place::place;
 use crate::text::prompt::quoted;
@@ -71,13 +72,14 @@ fn columns_of_runs(runs: &[Measured], look: &Look) -> Vec<Column> {
 fn state(state: RunState, look: &Look) -> String {
     match state {
         RunState::Waiting => format!("{} {}", state.word(), look.enter()),
+        RunState::Asks => format!("{} {ASKS}", state.word()),
         other => other.word().to_owned(),
     }
 }
 
 fn colour(state: RunState) -> &'static str {
     match state {
-        RunState::Paused | RunState::Waiting => "33",
+        RunState::Paused | RunState::Waiting | RunState::Asks => "33",
         RunState::Stopping => "31",
         RunState::Left | RunState::Queued => "38;5;244",
         RunState::Running | RunState::Unknown => "0",
@@ -97,6 +99,9 @@ fn command(run: &Measured, room: usize, look: &Look) -> String {
     if run.listed.state == RunState::Left {
         let processes = u64::try_from(run.processes.len()).unwrap_or(u64::MAX);
         notes += &format!(" +{}", counted(processes, "process", "processes"));
+    }
+    if let Some(held) = &run.listed.held {
+        notes += &format!(" · may it run? {}", look.cut(held, PROMPT_COLUMNS));
     }
     if let Some(prompt) = run.listed.prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
         notes += &format!("   {}", quoted(&look.cut(prompt.trim(), PROMPT_COLUMNS)));

@@ -17,7 +17,7 @@ use super::script::{Scene, Show};
 use crate::cli::output::drawn;
 use crate::cli::when::Clock;
 use crate::core::card::{Caller, Card, CommandLine, Place, Role};
-use crate::core::end::{Failure, StartError, Stopper};
+use crate::core::end::{Failure, Refusal, RefusalCause, StartError, Stopper, Subject};
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{LeftProcess, Stream, Streams};
 use crate::core::log::Lag;
@@ -282,6 +282,7 @@ impl Player {
                 let problem = "it could not be started".to_owned();
                 return self.engine.on_start_failed(job, StartError { code: end.exit, problem, hint: String::new() });
             }
+            Some(Failure::Refused) => return self.engine.refuse(job, refusal(end)),
             Some(Failure::Lost) => return self.engine.on_guard_gone(job, now),
             Some(Failure::TimedOut) => self.engine.stop(job, Stopper::TimeLimit, limits::GRACE, now),
             Some(Failure::Stopped) => {
@@ -314,6 +315,18 @@ impl Due<Reverse<(Duration, ReplayStep, u64)>> for BinaryHeap<Reverse<(Duration,
         let is_due = self.peek().is_some_and(|Reverse((at, ..))| *at <= now);
         if is_due { self.pop() } else { None }
     }
+}
+
+/// Why a command did not run, as far as its record says.
+fn refusal(end: &RunEnd) -> Refusal {
+    let gate = end.gate.clone().unwrap_or_default();
+    let cause = match gate.by.as_str() {
+        "away" => RefusalCause::Away,
+        "timeout" => RefusalCause::Unanswered(Duration::from_millis(gate.after_ms.unwrap_or(0))),
+        "rule" => RefusalCause::Denied,
+        _ => RefusalCause::Person(None),
+    };
+    Refusal { subject: Subject { leaf: gate.leaf, rule: gate.rule, why: None }, cause }
 }
 
 fn left_process(left: Straggler) -> LeftProcess {

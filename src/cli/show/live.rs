@@ -24,6 +24,10 @@ pub(super) fn state(run: &FoundRun) -> String {
     let age = clock(listed.age_ms);
     let said = match listed.state {
         RunState::Queued => format!("queued for {age}: it waits for its start"),
+        RunState::Asks => {
+            let leaf = escape_line(&listed.held.unwrap_or_default(), PROMPT_COLUMNS);
+            return format!("held for {age} · may it run? {leaf} · rexec answer {seq} yes · rexec answer {seq} no");
+        }
         RunState::Waiting => {
             let what = listed.prompt.or(listed.asks).unwrap_or_default();
             let what = escape_line(what.trim(), PROMPT_COLUMNS);

@@ -1,8 +1,8 @@
 //! The queue, the bounds over all jobs, and when a job is forgotten.
 
 use super::*;
-use crate::core::end::{How, Stopper};
-use crate::core::entry::Entry;
+use crate::core::end::{How, Stopper, Subject};
+use crate::core::entry::{Consequence, Decider, Decision, Entry, Judgement};
 
 fn started(engine: &mut Engine) -> JobId {
     let id = engine.submit().unwrap();
@@ -184,4 +184,38 @@ fn a_job_that_is_stopped_while_it_waits_leaves_the_queue() {
         engine.stop(id, Stopper::Host, Duration::ZERO, now);
         assert!(engine.is_idle(), "nothing keeps a host that ends");
     }
+}
+
+fn asked() -> Judgement {
+    let subject = Subject { leaf: String::new(), rule: None, why: None };
+    let consequence = Consequence::Asked { subject, wait: Duration::from_secs(60) };
+    Judgement { verdict: "ask", rule: None, leaf: String::new(), why: String::new(), consequence }
+}
+
+fn effects(engine: &mut Engine) -> Vec<Effect> {
+    std::iter::from_fn(|| engine.next_effect()).collect()
+}
+
+#[test]
+fn a_held_job_starts_after_a_yes_and_takes_no_room_before() {
+    let (mut engine, now) = (Engine::default(), Instant::now());
+    let decision = |is_yes| Decision { is_yes, by: Decider::Client, why: None };
+    let held: Vec<JobId> = (0..4).map(|_| engine.submit_held().unwrap()).collect();
+    held.iter().for_each(|&id| engine.on_judged(id, asked(), now));
+    engine.set_apart(held[3]);
+    let others: Vec<JobId> = (0..limits::RUNNING_MAX).map(|_| engine.submit().unwrap()).collect();
+    assert_eq!(effects(&mut engine), others.iter().map(|&id| Effect::Start(id)).collect::<Vec<_>>());
+    assert_eq!(engine.count_apart(), 1);
+    engine.decide(held[0], decision(true), now);
+    assert_eq!(effects(&mut engine), [], "there is no room");
+    engine.decide(held[3], decision(true), now);
+    assert_eq!(effects(&mut engine), [Effect::Start(held[3])], "it needs none");
+    engine.decide(held[1], decision(false), now);
+    engine.decide(held[1], decision(true), now);
+    engine.tick(now + Duration::from_secs(60));
+    assert!([1, 2].iter().all(|&at| engine.job(held[at]).is_none_or(Job::has_ended)), "a no, and no answer");
+    engine.stop(others[0], Stopper::Kill, Duration::ZERO, now);
+    assert_eq!(effects(&mut engine), [Effect::Start(held[0])]);
+    engine.stop_all(Stopper::Host, Duration::ZERO, now);
+    assert!(engine.is_idle());
 }

@@ -15,7 +15,7 @@ impl Job {
     pub fn stop(&mut self, by: Stopper, grace: Duration, now: Instant) -> Option<Order> {
         match (&self.state, self.stop) {
             (JobState::Ended { .. } | JobState::Over, _) | (_, Stop::Killed { .. }) => None,
-            (JobState::Queued, _) => {
+            (JobState::Queued | JobState::Held(_), _) => {
                 self.end(How::NeverRun, Some(by));
                 None
             }

@@ -13,7 +13,7 @@ use crate::core::entry::PortHeld;
 use crate::front::how_ended::HowEnded;
 
 /// Nothing to say but that it is done.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Done {}
 
 /// The host's facts.

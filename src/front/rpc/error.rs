@@ -27,6 +27,8 @@ errors! {
     NAME_TAKEN = -32_006, "the name is taken, by the run in data.run or by a session";
     /// A project session.
     NO_SUCH_SESSION = -32_007, "the session is not there";
+    NOT_A_PERSONS = -32_008, "the caller is an agent's process, and only a person decides that";
+    NOT_HELD = -32_009, "the run is not held";
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use super::answers::{
 use super::error::RpcError;
 use super::listing::ListedRun;
 use super::params::{
-    CancelParams, HelloParams, ListParams, NoParams, OutputParams, ResizeParams, RunParams, SignalParams,
+    CancelParams, DecideParams, HelloParams, ListParams, NoParams, OutputParams, ResizeParams, RunParams, SignalParams,
     SubscribeParams, UnsubscribeParams, WaitParams, WriteParams, read,
 };
 use super::projects::{EndedSession, ListedSession, SessionList, SessionParams, SessionVariables};
@@ -37,6 +37,8 @@ pub enum Permission {
     Start,
     /// Type for commands, or set what they begin with.
     Decide,
+    /// Say whether held ones begin: the same, and belong to no agent.
+    Answer,
     /// See, pause or end them.
     Supervise,
 }
@@ -160,6 +162,8 @@ rpc! {
     "exec.signal" Signal(SignalParams) -> Done, Supervise;
     /// Ends a run.
     "exec.cancel" Cancel(CancelParams) -> Cancelled, Supervise;
+    /// Decides whether a held run begins; for a person's own clients.
+    "exec.decide" Decide(DecideParams) -> Done, Answer;
     /// Reads a run's output.
     "exec.output" Output(OutputParams) -> OutputAnswer, Supervise;
     /// Waits for something about a run.

@@ -181,6 +181,18 @@ pub struct CancelParams {
     pub grace_ms: Option<u64>,
 }
 
+/// `exec.decide`.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecideParams {
+    pub run: u64,
+    /// The run begins; else it is refused.
+    pub allow: bool,
+    /// The reason for a refusal, in one line, for the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
 /// `exec.output`.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

@@ -2,9 +2,10 @@
 
 use super::Requester;
 use crate::front::rpc::call::RpcCall;
-use crate::front::rpc::error::{ENDING, RpcError, SANDBOXED};
+use crate::front::rpc::error::{ENDING, NOT_A_PERSONS, RpcError, SANDBOXED};
 use crate::front::rpc::methods::{Call, Permission};
 use crate::front::rpc::reply::put_error;
+use crate::host::deciders::Origins;
 use crate::host::notices::NO_PROOF;
 use crate::host::turn::PeerId;
 use crate::host::{Host, unseen};
@@ -52,6 +53,10 @@ impl Host {
             }
             Permission::Start => {}
             Permission::Decide => self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?,
+            Permission::Answer => {
+                self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?;
+                self.check_person(to.peer)?;
+            }
             Permission::Supervise => self.may_supervise(to.peer).map_err(|doubt| refusal(&doubt))?,
         }
         if self.rpc.meet(to.peer).waiting >= limits::RPC_WAITING_MAX {
@@ -61,6 +66,18 @@ impl Host {
         call.serve_by(&mut self.rpc_service(), to)?;
         // A start touches more of the host than the other methods.
         self.rpc.wanted.take().map_or(Ok(()), |start| self.start_for(&start))
+    }
+
+    /// Checks that a client is no agent's.
+    fn check_person(&self, peer: PeerId) -> Result<(), RpcError> {
+        let Some(peer) = self.peers.get(peer) else { return Ok(()) };
+        let (guards, helpers) = (self.runs.guards(), self.notifier.pids().collect());
+        let origins = Origins { guards, helpers, callers: &self.callers };
+        origins.check(peer.pid).map_err(|why| {
+            let sentence = format!("process {} {}, and no agent decides for its user", peer.pid, why.words());
+            RpcError::new(NOT_A_PERSONS, sentence)
+                .hint("the user decides, at the console or in a terminal of their own")
+        })
     }
 
     /// Makes a client prove once that no relay of bytes is in between, if that is required.

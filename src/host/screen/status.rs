@@ -74,6 +74,7 @@ impl Screen {
         facts.message = self.message.as_ref().map(|(message, _)| message.to_string());
         if self.status.is_on() {
             self.named.note(self.status.named_in(&facts), now);
+            self.questions.note(self.status.held_in(&facts), now);
         }
         if self.status.refresh(&facts, now, self.out.buffer()) {
             self.console.mend_cursor(self.out.buffer());

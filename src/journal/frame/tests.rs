@@ -125,6 +125,7 @@ fn the_largest_fields_still_fit_a_frame_and_a_line() {
                 rule: Some(long.clone()),
                 leaf: long.clone(),
                 by: long.clone(),
+                after_ms: Some(u64::MAX),
             }),
             ..RunEnd::default()
         };

@@ -67,8 +67,12 @@ pub struct GateRecord {
     pub rule: Option<String>,
     /// The program that it was about, with its arguments, without secrets.
     pub leaf: String,
-    /// What came of it: `watch`, it ran.
+    /// Who decided: `watch` (nobody, it ran), `rule` and `away` (it was refused at once), `console`, `client` or `timeout`.
+    /// `nobody` if it was stopped before.
     pub by: String,
+    /// How long it waited for that, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_ms: Option<u64>,
 }
 
 /// A run that listens on a port.

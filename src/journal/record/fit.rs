@@ -87,6 +87,7 @@ impl GateRecord {
             rule: self.rule.as_ref().map(clip),
             leaf: clip(&self.leaf),
             by: clip(&self.by),
+            after_ms: self.after_ms,
         }
     }
 }

@@ -62,6 +62,7 @@ fn end() -> RunEnd {
             rule: Some("push (config.toml:12)".into()),
             leaf: "git push".into(),
             by: "watch".into(),
+            after_ms: None,
         }),
     }
 }

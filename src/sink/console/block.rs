@@ -14,7 +14,7 @@ use super::filter::{Filter, View};
 use super::floor::Candidate;
 use super::heading::Heading;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, LeftProcess, Stream};
+use crate::core::entry::{Consequence, Entry, LeftProcess, Stream};
 use crate::core::log::{Item, Taken};
 use crate::journal::entry::{WAITS, WAITS_UNTIL, console_line};
 use crate::limits;
@@ -36,6 +36,8 @@ pub(super) struct CommandBlock {
     pub(super) ending: Option<(BlockEnd, Instant)>,
     /// It waits for the human, and the console has not shown that yet.
     asks: bool,
+    /// A person decides whether it runs.
+    pub(super) is_held: bool,
     is_followed: bool,
     left: Box<[LeftProcess]>,
     written: Gap,
@@ -64,6 +66,7 @@ impl CommandBlock {
             has_banner: false,
             ending: None,
             asks: false,
+            is_held: false,
             is_followed: false,
             left: Box::default(),
             written: Gap::default(),
@@ -114,7 +117,14 @@ impl CommandBlock {
                 if let Some(line) = console_line(entry, self.job, now) {
                     self.remark(line, now);
                 }
-                self.asks |= matches!(entry, Entry::Waits(_));
+                match entry {
+                    Entry::Waits(_) => self.asks = true,
+                    Entry::Judged(judgement) if matches!(judgement.consequence, Consequence::Asked { .. }) => {
+                        (self.asks, self.is_held) = (true, true);
+                    }
+                    Entry::Decided(..) => self.is_held = false,
+                    _ => {}
+                }
             }
         }
         Taken::All

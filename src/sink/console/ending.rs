@@ -9,6 +9,8 @@ use crate::text::count::grouped;
 use crate::text::escape::escape_line;
 use rexec_sh::protocol::process::Exit;
 
+/// The words for a command that rules or a person refused. The line above it says which.
+const REFUSED: &str = "refused: nothing was run";
 /// The columns of a sentence on why a command did not start.
 const PROBLEM_COLUMNS: usize = 400;
 /// An end line says how many lines there were when they did not fit on a usual screen.
@@ -47,6 +49,7 @@ impl BlockEnd {
             (How::NotStarted(why), _) => {
                 (Ink::Red, format!("✗ not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS)))
             }
+            (How::Refused(_), _) => (Ink::Red, format!("✗ {REFUSED}")),
             (How::NeverRun, Some(by)) => (Ink::Red, format!("{} · before it began", stopped(by))),
             (How::NeverRun, None) => (Ink::Red, "✗ stopped before it began".to_owned()),
             (How::Unseen | How::Lost, _) => (Ink::Red, format!("✗ {} · {took}", self.lost())),
@@ -79,6 +82,7 @@ impl BlockEnd {
                 end_line(self.0.code(), self.0.signal(), self.0.took_ms(), why.as_deref())
             }
             How::NotStarted(why) => Some(format!("not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS))),
+            How::Refused(_) => Some(REFUSED.to_owned()),
             How::NeverRun => Some("stopped before it began".to_owned()),
             How::Unseen | How::Lost => Some(self.lost().to_owned()),
         }

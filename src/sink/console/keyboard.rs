@@ -54,6 +54,10 @@ pub enum KeyAction {
     Input(u64, Vec<u8>),
     /// Answer this run no longer.
     Leave(u64),
+    /// Let this held run begin, or refuse it.
+    Decide { run: u64, is_yes: bool },
+    /// See all of the command of this held run.
+    Explain(u64),
     /// A blank row.
     Blank,
     /// Draw the screen again.
@@ -73,6 +77,8 @@ pub struct Situation {
     pub shown: Option<u64>,
     /// The run that `i` answers.
     pub asks: Asks,
+    /// The held run on which `y` and `n` decide.
+    pub held: Asks,
     pub follows: bool,
     pub is_ending: bool,
 }
@@ -83,6 +89,15 @@ enum Verb {
     Kill,
     Follow,
     Answer,
+    Yes,
+    No,
+}
+
+impl Verb {
+    /// The verb of a key that decides on a held run.
+    fn deciding(byte: u8) -> Self {
+        if byte == b'y' { Self::Yes } else { Self::No }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -145,8 +160,13 @@ impl Keyboard {
             return vec![KeyAction::Refused("pasted text does nothing here")];
         }
         let mut actions = Vec::new();
+        let is_deciding = matches!(self.mode, Mode::Number(Verb::Yes | Verb::No, _));
         for &key in &keys {
-            let action = self.key(key, situation, now);
+            let mut action = self.key(key, situation, now);
+            if keys.len() > 1 && !is_deciding && matches!(action, Some(KeyAction::Decide { .. })) {
+                // It may be a part of a text.
+                action = Some(KeyAction::Refused("a key that decides comes alone"));
+            }
             if self.is_answering() && keys.len() > 1 {
                 // Keys that came together with the key that begins an answer may be a part of it, or the key a part of
                 // a text.
@@ -223,6 +243,8 @@ impl Keyboard {
             Mode::Number(Verb::Kill, digits) => Some(format!("stop which run? #{digits}_")),
             Mode::Number(Verb::Follow, digits) => Some(format!("follow which run? #{digits}_")),
             Mode::Number(Verb::Answer, digits) => Some(format!("answer which run? #{digits}_")),
+            Mode::Number(Verb::Yes, digits) => Some(format!("let which run begin? #{digits}_")),
+            Mode::Number(Verb::No, digits) => Some(format!("refuse which run? #{digits}_")),
             Mode::Confirm { asked_at } => {
                 let what = match running {
                     0 => "end the host?".to_owned(),
@@ -329,6 +351,16 @@ impl Keyboard {
                 }
                 Asks::Nobody => (Mode::Commands, KeyAction::Refused("no run waits for input")),
             },
+            b'y' | b'n' => match situation.held {
+                Asks::One(run) => (Mode::Commands, KeyAction::Decide { run, is_yes: byte == b'y' }),
+                Asks::Several => (Mode::Number(Verb::deciding(byte), String::new()), KeyAction::Typing),
+                Asks::NotNow => (Mode::Commands, KeyAction::Refused("look what asks, then press the key again")),
+                Asks::Nobody => return None,
+            },
+            b'e' => match situation.held {
+                Asks::One(run) => (Mode::Commands, KeyAction::Explain(run)),
+                Asks::Several | Asks::NotNow | Asks::Nobody => return None,
+            },
             b'?' => (Mode::Commands, KeyAction::Help),
             b'p' => (Mode::Commands, KeyAction::Freeze),
             b' ' | b'\r' | b'\n' => (Mode::Commands, KeyAction::Blank),
@@ -351,6 +383,8 @@ impl Keyboard {
                     (_, Err(_)) => KeyAction::Typing,
                     (Verb::Kill, Ok(number)) => KeyAction::Kill(number),
                     (Verb::Follow, Ok(number)) => KeyAction::Follow(Some(number)),
+                    (Verb::Yes, Ok(run)) => KeyAction::Decide { run, is_yes: true },
+                    (Verb::No, Ok(run)) => KeyAction::Decide { run, is_yes: false },
                     (Verb::Answer, Ok(number)) => {
                         self.mode = Mode::Answering(number);
                         KeyAction::Answer(number)

@@ -106,6 +106,12 @@ impl StatusLine {
         self.size.map_or_else(Vec::new, |(columns, _)| facts.named_in(usize::from(columns) - 1))
     }
 
+    /// The held runs on which a key decides, if the line with these facts says so.
+    #[must_use]
+    pub fn held_in(&self, facts: &StatusFacts) -> Vec<u64> {
+        self.size.map_or_else(Vec::new, |(columns, _)| facts.held_in(usize::from(columns) - 1))
+    }
+
     /// Draws the line with new facts. Returns whether that saved and restored the cursor.
     pub fn refresh(&mut self, facts: &StatusFacts, now: Instant, out: &mut Vec<u8>) -> bool {
         let Some((columns, rows)) = self.size else { return false };

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::client::Client;
+use crate::runs::rules::host;
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
 
@@ -203,7 +204,7 @@ fn is_unread(error: &Value) -> bool {
 #[test]
 fn the_host_reads_the_parameters_of_the_document_and_answers_as_it_says() {
     let document = document();
-    let host = Host::with(MIRROR);
+    let host = host(HOLDS, MIRROR);
     let mut client = Client::new(&host);
     let dir = host.home.path().display().to_string();
     client.call("exec.run", &json!({"command": "true"}));
@@ -226,6 +227,9 @@ fn the_host_reads_the_parameters_of_the_document_and_answers_as_it_says() {
                 let own = param["name"].as_str().expect("a name");
                 let value = match own {
                     "run" if takes_run => client.call("pty.spawn", &json!({"command": "cat"}))["run"].clone(),
+                    "run" if name == "exec.decide" => {
+                        client.call("exec.start", &json!({"command": "echo"}))["run"].clone()
+                    }
                     "dir" => json!(dir),
                     "session" => {
                         // It may be there already.
@@ -282,6 +286,9 @@ fn the_host_reads_the_parameters_of_the_document_and_answers_as_it_says() {
     assert!(silent.is_empty(), "no good answer of {silent:?}");
     assert!(seen > 250, "{seen} calls");
 }
+
+/// Rules that hold a command.
+const HOLDS: &str = "[gate]\nmode = 'enforce'\naway = 'wait'\n[[rule]]\ndo = 'ask'\nrun = 'echo'\n";
 
 /// Listens on a port, and asks at its terminal.
 const ASKER: &str = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); \

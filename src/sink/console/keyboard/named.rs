@@ -1,4 +1,5 @@
-//! The commands that the status line has named as waiting for an answer, and the meaning of `i` that follows.
+//! The commands that the status line has named as waiting for an answer, or for a decision, and the meaning of the keys
+//! that follow.
 //!
 //! A person presses `i` for what stands on the screen. A command that asks a moment before the key, perhaps with the same
 //! words, must not get the answer. So what counts is what was drawn, and for [`limits::PROMPT_NAMED`] also what was drawn
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 use crate::limits;
 
-/// The command that `i` answers.
+/// The command that a key is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Asks {
     /// Nobody waits, and nobody did when the person last looked.
@@ -28,6 +29,8 @@ pub enum Asks {
 #[derive(Debug, Default)]
 pub struct NamedPrompts {
     named: Vec<u64>,
+    /// Since when it names them, and no others.
+    since: Option<Instant>,
     /// The commands that it no longer names, and since when.
     gone: Vec<(u64, Instant)>,
 }
@@ -38,6 +41,9 @@ impl NamedPrompts {
         let gone = self.named.iter().filter(|run| !named.contains(run));
         self.gone.extend(gone.map(|&run| (run, now)));
         self.gone.retain(|(run, since)| !named.contains(run) && *since + limits::PROMPT_NAMED > now);
+        if self.named != named {
+            self.since = Some(now);
+        }
         self.named = named;
     }
 
@@ -47,6 +53,16 @@ impl NamedPrompts {
         let named = self.named.iter().map(|run| (*run, now));
         let others = self.gone.iter().copied().chain(named).filter(|(run, _)| !waiting.contains(run));
         others.map(|(_, since)| since + limits::PROMPT_NAMED).max().filter(|until| *until > now)
+    }
+
+    /// The command on which a key decides while these wait. A person must have had time to read which it is.
+    #[must_use]
+    pub fn decides(&self, waiting: impl Iterator<Item = u64>, now: Instant) -> Asks {
+        let is_seen = self.since.is_some_and(|since| now >= since + limits::QUESTION_SEEN);
+        match self.asks(waiting, now) {
+            Asks::One(_) if !is_seen => Asks::NotNow,
+            asks => asks,
+        }
     }
 
     /// The command that `i` answers while these wait.
@@ -100,6 +116,21 @@ mod tests {
         assert_eq!(asks(&named, &[], later + limits::PROMPT_NAMED), Asks::One(3));
         named.note(vec![], later);
         assert_eq!(asks(&named, &[], later + limits::PROMPT_NAMED), Asks::Nobody);
+    }
+
+    #[test]
+    fn a_key_decides_on_what_stood_there_for_a_while() {
+        let now = Instant::now();
+        let mut named = NamedPrompts::default();
+        let decides = |named: &NamedPrompts, waiting: &[u64], at| named.decides(waiting.iter().copied(), at);
+        assert_eq!(decides(&named, &[1], now), Asks::NotNow);
+        named.note(vec![1], now);
+        let seen = now + limits::QUESTION_SEEN;
+        assert_eq!(decides(&named, &[1], seen - Duration::from_millis(1)), Asks::NotNow);
+        named.note(vec![1], seen);
+        assert_eq!(decides(&named, &[1], seen), Asks::One(1), "drawn again, it is the same one");
+        named.note(vec![2], seen);
+        assert_eq!(decides(&named, &[2], seen + limits::QUESTION_SEEN), Asks::Several, "another one stood there");
     }
 
     /// A command that asks twice is the same one.

@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-const BUSY: Situation =
-    Situation { running: 2, shown: Some(46), asks: Asks::One(46), follows: false, is_ending: false };
-const IDLE: Situation = Situation { running: 0, shown: None, asks: Asks::Nobody, follows: false, is_ending: false };
+const IDLE: Situation =
+    Situation { running: 0, shown: None, asks: Asks::Nobody, held: Asks::Nobody, follows: false, is_ending: false };
+const BUSY: Situation = Situation { running: 2, shown: Some(46), asks: Asks::One(46), ..IDLE };
+/// Run 47 is held.
+const HELD: Situation = Situation { running: 1, held: Asks::One(47), ..IDLE };
 
 fn question(keyboard: &Keyboard, running: usize) -> Option<String> {
     keyboard.question(running, |run| format!("#{run} claude"))
@@ -38,6 +40,39 @@ fn each_key_has_its_meaning() {
     for key in (0..=u8::MAX).filter(|key| !b"?p \r\n\x0c\x1a\x03ikfq".contains(key)) {
         assert_eq!(does(key, BUSY), None, "{key:#x}");
     }
+}
+
+#[test]
+fn a_key_decides_on_the_held_run_that_is_named_and_on_no_other() {
+    let decides = |run, is_yes| Some(KeyAction::Decide { run, is_yes });
+    let does = |keys: &[u8], situation| press(&mut Keyboard::default(), keys, situation);
+    assert_eq!((does(b"y", HELD), does(b"n", HELD)), (decides(47, true), decides(47, false)));
+    assert_eq!(does(b"e", HELD), Some(KeyAction::Explain(47)));
+    let unseen = Situation { held: Asks::NotNow, ..HELD };
+    let several = Situation { held: Asks::Several, ..HELD };
+    for key in [b"y", b"n"] {
+        assert!(matches!(does(key, unseen), Some(KeyAction::Refused(_))));
+        assert_eq!(does(key, BUSY), None);
+    }
+    assert_eq!((does(b"y12\r", several), does(b"n12\r", several)), (decides(12, true), decides(12, false)));
+    assert_eq!((does(b"y\x1b", several), does(b"e", several)), (Some(KeyAction::Typing), None));
+    assert_eq!(does(b"qy", HELD), Some(KeyAction::Typing), "the host asks something of its own");
+}
+
+/// What a person types blindly, or pastes, may have a `y` in it.
+#[test]
+fn a_key_that_comes_with_others_decides_nothing() {
+    let now = Instant::now();
+    for keys in [b"yes".as_slice(), b"ny", b"\ry", b"y\r"] {
+        let actions = Keyboard::default().push(keys, HELD, now);
+        assert!(!actions.iter().any(|action| matches!(action, KeyAction::Decide { .. })), "{keys:?}: {actions:?}");
+    }
+    let several = Situation { held: Asks::Several, ..HELD };
+    let mut keyboard = Keyboard::default();
+    keyboard.push(b"y12\r", several, now);
+    assert_eq!(question(&keyboard, 1), None, "all of it was refused");
+    keyboard.push(b"y", several, now);
+    assert_eq!(keyboard.push(b"12\r", several, now).pop(), Some(KeyAction::Decide { run: 12, is_yes: true }));
 }
 
 #[test]

@@ -99,8 +99,7 @@ impl Desk {
             running: self.commands.iter().filter(|it| at < it.ends_at).count(),
             shown: Some(1),
             asks: self.named.asks(self.waiting(at).into_iter(), self.start + at),
-            follows: false,
-            is_ending: false,
+            ..Situation::default()
         };
         let mut acted = Vec::new();
         let mut reached = Vec::new();
@@ -215,8 +214,14 @@ fn a_password_that_is_typed_while_prompts_come_and_go_does_nothing_and_reaches_n
     assert!(begun > SCENARIOS / 3 && ended > SCENARIOS / 10, "{begun} began, {ended} ended");
 }
 
-const BUSY: Situation =
-    Situation { running: 2, shown: Some(46), asks: Asks::One(46), follows: false, is_ending: false };
+const BUSY: Situation = Situation {
+    running: 2,
+    shown: Some(46),
+    asks: Asks::One(46),
+    held: Asks::Nobody,
+    follows: false,
+    is_ending: false,
+};
 
 /// A keyboard behind an answer that has just ended.
 fn held(now: Instant) -> Keyboard {

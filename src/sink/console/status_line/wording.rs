@@ -34,6 +34,8 @@ pub enum Waits {
     },
     /// It does, under this name: `#46 claude`.
     Answerable(String),
+    /// It is held until the human decides, no longer than to this time. The text is what it is about.
+    Decision { leaf: String, until: Instant },
 }
 
 /// The facts that the status line shows.
@@ -105,6 +107,9 @@ impl StatusFacts {
         match (self.runs.len(), waiting) {
             (0, _) => "rexec".to_owned(),
             (count, None) => format!("rexec: {count} run"),
+            (count, Some(StatusRun { number, waits: Waits::Decision { .. }, .. })) => {
+                format!("rexec: {count} run, #{number} asks")
+            }
             (count, Some(run)) => format!("rexec: {count} run, #{} waits", run.number),
         }
     }
@@ -126,21 +131,30 @@ impl StatusFacts {
         DETAILS.iter().find_map(|&detail| spread(&self.said(detail), &self.keys(detail), columns))
     }
 
-    /// The message with the key that answers, which is worth more than the message's end.
+    /// The message with the keys that answer, which are worth more than the message's end.
     fn with_answer_key(&self, message: &str, columns: usize) -> Option<String> {
-        let key = self.answer_key(DETAILS[0]).unwrap_or_default();
+        let key = self.answer_keys(DETAILS[0]).unwrap_or_default();
         let room = columns.checked_sub(columns_of(&key) + MARGINS + GAP)?;
         spread(message, &key, columns).or_else(|| spread(&escape_line(message, room), &key, columns))
     }
 
     /// The runs that a key answers, if a line of this width says so.
     pub(super) fn named_in(&self, columns: usize) -> Vec<u64> {
+        if self.says_keys(columns) { self.answerable() } else { Vec::new() }
+    }
+
+    /// The held runs on which a key decides, if a line of this width says so.
+    pub(super) fn held_in(&self, columns: usize) -> Vec<u64> {
+        if self.says_keys(columns) { self.held() } else { Vec::new() }
+    }
+
+    fn says_keys(&self, columns: usize) -> bool {
         let says_so = match (&self.question, &self.message) {
             (Some(_), _) => false,
             (None, Some(message)) => self.with_answer_key(message, columns).is_some(),
             (None, None) => self.fitting(columns).is_some(),
         };
-        if says_so && self.has_keyboard { self.answerable() } else { Vec::new() }
+        says_so && self.has_keyboard
     }
 
     fn said(&self, detail: Detail) -> String {
@@ -197,8 +211,17 @@ impl StatusFacts {
 
     fn item(&self, run: &StatusRun, detail: Detail) -> String {
         let number = run.number;
-        if run.waits != Waits::No {
-            return format!("#{number} WAITS ⏎");
+        match &run.waits {
+            Waits::No => {}
+            Waits::Young { .. } | Waits::Answerable(_) => return format!("#{number} WAITS ⏎"),
+            Waits::Decision { leaf, until } => {
+                let left = self.now.map_or(Duration::ZERO, |now| until.saturating_duration_since(now));
+                let left = age(Duration::from_secs(left.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX)));
+                return match detail.command {
+                    0 => format!("#{number} ASKS {left}"),
+                    most => format!("#{number} ASKS {left}: {}", escape_line(leaf, most)),
+                };
+            }
         }
         let mut item = match detail.command {
             0 => format!("#{number}"),
@@ -222,7 +245,7 @@ impl StatusFacts {
         if !self.has_keyboard {
             return String::new();
         }
-        let answer = self.answer_key(detail);
+        let answer = self.answer_keys(detail);
         if let Some(answer) = answer.as_ref().filter(|_| !detail.has_keys) {
             return answer.clone();
         }
@@ -244,6 +267,17 @@ impl StatusFacts {
         keys.join(" · ")
     }
 
+    /// The words for the keys that answer and decide.
+    fn answer_keys(&self, detail: Detail) -> Option<String> {
+        let decision = match self.held()[..] {
+            [] => None,
+            [number] => Some(format!("y run #{number} · n refuse it")),
+            _ => Some("y run one · n refuse one".to_owned()),
+        };
+        let keys: Vec<String> = [decision, self.answer_key(detail)].into_iter().flatten().collect();
+        (!keys.is_empty()).then(|| keys.join(" · "))
+    }
+
     /// The words for the key that answers.
     fn answer_key(&self, detail: Detail) -> Option<String> {
         match &self.named().collect::<Vec<_>>()[..] {
@@ -259,11 +293,18 @@ impl StatusFacts {
         self.named().map(|(number, _)| number).collect()
     }
 
+    /// The runs on which a key decides.
+    #[must_use]
+    pub fn held(&self) -> Vec<u64> {
+        let is_held = |run: &&StatusRun| matches!(run.waits, Waits::Decision { .. });
+        self.runs.iter().filter(is_held).map(|run| run.number).collect()
+    }
+
     /// The runs that a key answers, with their names.
     fn named(&self) -> impl Iterator<Item = (u64, &str)> {
         self.runs.iter().filter_map(|run| match &run.waits {
             Waits::Answerable(name) => Some((run.number, name.as_str())),
-            Waits::No | Waits::Young { .. } => None,
+            Waits::No | Waits::Young { .. } | Waits::Decision { .. } => None,
         })
     }
 
@@ -279,6 +320,7 @@ impl StatusFacts {
             Waits::No => Some(next(run)),
             Waits::Young { until } => Some(until),
             Waits::Answerable(_) => None,
+            Waits::Decision { .. } => Some(now + Duration::from_secs(1)),
         });
         next.chain(self.unclear_until).min()
     }
@@ -425,5 +467,24 @@ mod tests {
         assert_eq!(facts.next_tick(now), None);
         let ages = [0, 59, 60, 3_599, 3_600, 8_040].map(|seconds| age(Duration::from_secs(seconds)));
         assert_eq!(ages, ["0:00", "0:59", "1 min", "59 min", "1 h 0 min", "2 h 14 min"]);
+    }
+
+    #[test]
+    fn a_held_run_says_what_it_is_about_how_long_it_waits_and_which_keys_decide() {
+        let mut facts = facts();
+        let until = facts.now.unwrap() + Duration::from_millis(51_500);
+        facts.runs = vec![facts.runs.remove(0)];
+        facts.runs[0].waits = Waits::Decision { leaf: "git push -u origin fix".to_owned(), until };
+        facts.has_keyboard = true;
+        let line = facts.line(120);
+        assert!(line.starts_with(" 1 run: #41 ASKS 0:52: git push -u o"), "{line}");
+        assert!(line.contains("y run #41 · n refuse it"), "{line}");
+        assert_eq!((facts.held_in(120), facts.named_in(120)), (vec![41], vec![]));
+        assert_eq!(facts.title(), "rexec: 1 run, #41 asks");
+        assert_eq!(facts.held_in(20), [] as [u64; 0], "no room for the keys, so that none decides");
+        let tick = facts.next_tick(facts.now.unwrap());
+        assert_eq!(tick, facts.now.map(|now| now + Duration::from_secs(1)));
+        facts.has_keyboard = false;
+        assert_eq!(facts.held_in(120), [] as [u64; 0]);
     }
 }

@@ -1,0 +1,334 @@
+//! The rules of a person's file in force: what they deny does not run, and what they ask about waits for that person.
+
+use std::fs;
+use std::io::Write;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::rules::{end, host};
+use crate::exec::{rexec, said};
+use crate::history::reading;
+use crate::rpc::client::Client;
+use crate::support::call::{Calling, Target};
+use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::programs;
+use crate::support::screen::Screen;
+use crate::support::waiting::{self, PATIENCE};
+
+/// Nobody is at the console of a test: with `wait`, a question waits all the same.
+const RULES: &str = r#"
+[gate]
+mode = "enforce"
+away = "wait"
+ask_wait = "10m"
+
+[[rule]]
+name = "push"
+do = "ask"
+run = "printf"
+with = ["push"]
+why = "Open a pull request."
+
+[[rule]]
+name = "soon"
+do = "ask"
+run = "printf"
+with = ["soon"]
+wait = "0s"
+
+[[rule]]
+name = "here"
+do = "ask"
+run = "printf"
+with = ["here"]
+away = "deny"
+
+[[rule]]
+name = "no-sandbox"
+do = "deny"
+run = "printf"
+with = ["never"]
+
+[[rule]]
+name = "list"
+do = "deny"
+run = "rm"
+why = "Nothing is deleted here."
+"#;
+
+const TOO_LATE: &str = "This is not a no: tell your user, go on with something else, and run it again later.";
+
+fn start(host: &Host, script: &str) -> Calling {
+    host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts")
+}
+
+fn state_of(host: &Host, seq: u64) -> Value {
+    let (_, lines, _) = said(rexec(host, &["ps", "--json"]));
+    let mut runs = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    runs.find(|run| run["seq"] == seq).unwrap_or_default()
+}
+
+/// What `rexec answer` with these words says: its code, its output and its errors.
+fn answer(host: &Host, words: &str) -> (i32, String, String) {
+    let words: Vec<&str> = std::iter::once("answer").chain(words.split(' ')).collect();
+    said(rexec(host, &words))
+}
+
+fn asks(host: &Host, seq: u64) {
+    waiting::wait_until("it asks", || state_of(host, seq)["state"] == "asks");
+}
+
+/// The code and the errors of a command that did not run, with no output.
+fn refused(calling: &mut Calling) -> String {
+    let ended = calling.finish(PATIENCE).expect("it ends");
+    assert_eq!((ended.out().as_str(), ended.code()), ("", 126));
+    let told = ended.err();
+    assert!(told.len() <= 400, "{told}");
+    told
+}
+
+#[test]
+fn a_denied_command_does_not_run_and_its_agent_reads_why() {
+    let host = host(RULES, PLAIN);
+    assert!(host.console_text().contains("rexec: 5 rules are in force\n"), "{}", host.console_text());
+    fs::write(host.home.join("file"), "").expect("a file");
+    let told = "rexec: nothing was run: \"rm -f file\" is refused by rule list: Nothing is deleted here.\n";
+    assert_eq!(refused(&mut start(&host, "touch new; true && rm -f file")), told);
+    assert!(host.home.join("file").exists() && !host.home.join("new").exists(), "all or nothing");
+    let ended = end(&host, 1);
+    assert_eq!((&ended["exit"], &ended["error"], &ended["output"]), (&json!(126), &json!("refused"), &json!("")));
+    let rule = "list (config.toml:34)";
+    assert_eq!(ended["gate"], json!({"do": "deny", "rule": rule, "leaf": "rm -f file", "by": "rule"}));
+    let row =
+        format!("… refused: rule {rule} denies `rm -f file`: Nothing is deleted here.\nrefused: nothing was run\n");
+    assert!(host.console_text().contains(&row), "{}", host.console_text());
+    let (shown, log) =
+        (reading::said(&host.journal_home(), &["show", "1"]).0, reading::said(&host.journal_home(), &["log"]).0);
+    assert!(shown.contains(&format!("deny, by {rule}: rm -f file\n")), "{shown}");
+    assert!(log.contains("refused"), "{log}");
+    assert_eq!(host.run("printf other").out(), "other");
+    host.finish();
+}
+
+/// A word by which Codex knows its own sandbox would make it offer a run outside of that.
+#[test]
+fn an_agent_never_reads_the_words_of_its_own_sandbox() {
+    let host = host(RULES, PLAIN);
+    let told = refused(&mut start(&host, "printf never 'permission denied'"));
+    assert_eq!(told, "rexec: nothing was run: \"printf\" is refused by the rules of your user\n");
+    let mut held = start(&host, "printf push");
+    asks(&host, 2);
+    let (code, _, told) = answer(&host, "2 no --why sandbox");
+    assert_eq!(code, 1, "{told}");
+    assert!(told.contains("why: it says \"sandbox\""), "{told}");
+    assert_eq!(answer(&host, "2 no").0, 0);
+    assert_eq!(refused(&mut held), "rexec: nothing was run: your user refused \"printf push\"\n");
+    host.finish();
+}
+
+#[test]
+fn a_command_that_is_asked_about_runs_after_a_yes_as_if_nothing_had_been() {
+    let host = host(RULES, PLAIN);
+    let mut held = start(&host, "printf push; echo error >&2; exit 3");
+    asks(&host, 1);
+    let listed = state_of(&host, 1);
+    assert_eq!(listed["held"], "printf push", "{listed}");
+    // Others run meanwhile.
+    assert_eq!(host.run("printf other").out(), "other");
+    let (_, told, errors) = answer(&host, "1 yes --json");
+    assert_eq!(told, "{\"v\":1,\"seq\":1,\"result\":\"allowed\"}\n", "{errors}");
+    let ended = held.finish(PATIENCE).expect("it ends");
+    assert_eq!((ended.out(), ended.code()), ("push".to_owned(), 3));
+    assert!(ended.err().ends_with("error\n"), "{}", ended.err());
+    let ended = end(&host, 1);
+    assert_eq!((&ended["gate"]["by"], &ended["error"]), (&json!("client"), &Value::Null), "{ended}");
+    assert!(ended["gate"]["after_ms"].is_u64() && ended["queued_ms"].as_u64() >= ended["gate"]["after_ms"].as_u64());
+    assert!(host.console_text().contains("… #1 may run: a client of yours said yes\n"), "{}", host.console_text());
+    for (line, code) in [("1 yes", 1), ("9 yes", 3), ("1 maybe", 2), ("1", 2), ("1 yes yes", 2), ("1 yes --why x", 1)] {
+        assert_eq!(answer(&host, line).0, code, "{line}");
+    }
+    host.finish();
+}
+
+#[test]
+fn a_no_has_a_reason_and_a_question_that_nobody_answers_is_no_no() {
+    let host = host(RULES, PLAIN);
+    let away = format!("rexec: nothing was run: nobody is there to say whether \"printf here\" may run. {TOO_LATE}\n");
+    assert_eq!(refused(&mut start(&host, "printf here; touch ran")), away);
+    let mut held = start(&host, "printf push; touch ran");
+    asks(&host, 2);
+    assert_eq!(said(rexec(&host, &["answer", "2", "no", "--why", "not on a Friday"])).0, 0);
+    assert_eq!(refused(&mut held), "rexec: nothing was run: your user refused \"printf push\": not on a Friday\n");
+    let late =
+        format!("rexec: nothing was run: nobody answered within 0 s whether \"printf soon\" may run. {TOO_LATE}\n");
+    assert_eq!(refused(&mut start(&host, "printf soon; touch ran")), late);
+    assert!(!host.home.join("ran").exists());
+    let by = [1, 2, 3].map(|seq| end(&host, seq)["gate"]["by"].clone());
+    assert_eq!(by, ["away", "client", "timeout"]);
+    host.finish();
+}
+
+#[test]
+fn a_held_command_whose_caller_is_gone_or_that_is_ended_never_runs() {
+    let host = host(RULES, PLAIN);
+    let script = "printf push; touch ran";
+    let mut ends: Vec<Calling> = (1..=4).map(|_| start(&host, script)).collect();
+    (1..=4).for_each(|seq| asks(&host, seq));
+    // Calls come in any order, so each is ended in every way.
+    kill(Pid::from_raw(ends[0].pid()), Signal::SIGKILL).expect("a signal");
+    kill(Pid::from_raw(ends[1].pid()), Signal::SIGTERM).expect("a signal");
+    let is_over = |seq: u64| host.journal().of_type("end").any(|end| end["seq"] == seq);
+    waiting::wait_until("two have ended", || (1..=4).filter(|seq| is_over(*seq)).count() == 2);
+    let held: Vec<u64> = (1..=4).filter(|seq| !is_over(*seq)).collect();
+    let number = held[0].to_string();
+    assert_eq!(said(rexec(&host, &["kill", &number])).0, 0);
+    waiting::wait_until("three have ended", || (1..=4).filter(|seq| is_over(*seq)).count() == 3);
+    let last = held[1];
+    assert_eq!(answer(&host, &format!("{number} yes")).0, 1, "it is too late");
+    assert_eq!(answer(&host, &format!("{last} no")).0, 0);
+    for calling in &mut ends {
+        calling.finish(PATIENCE).expect("it ends");
+    }
+    assert!(!host.home.join("ran").exists());
+    assert_eq!(end(&host, held[0])["gate"]["by"], "nobody");
+    host.finish();
+}
+
+/// A host that ends does not leave a caller waiting, and does not run what it was asked about.
+#[test]
+fn the_end_of_the_host_refuses_what_is_held() {
+    let mut host = host(RULES, PLAIN);
+    let mut held = start(&host, "printf push; touch ran");
+    asks(&host, 1);
+    host.end_unchecked(Signal::SIGTERM);
+    let ended = held.finish(PATIENCE).expect("it ends");
+    assert_eq!((ended.out().as_str(), ended.code()), ("", 125));
+    assert!(!host.home.join("ran").exists());
+}
+
+#[test]
+fn an_agents_command_does_not_answer_for_its_user() {
+    let host = host(RULES, PLAIN);
+    let mut held = start(&host, "printf push");
+    asks(&host, 1);
+    let program = programs::rexec();
+    for wrapped in ["{} answer 1 yes", "setsid {} answer 1 yes", "({} answer 1 yes & wait)"] {
+        let tried = host.run(&wrapped.replace("{}", &program.display().to_string()));
+        assert!(tried.err().contains("belongs to a command of this host, and no agent decides"), "{}", tried.err());
+    }
+    assert_eq!(state_of(&host, 1)["state"], "asks");
+    assert_eq!(answer(&host, "1 yes").0, 0);
+    assert_eq!(held.finish(PATIENCE).expect("it ends").out(), "push");
+    host.finish();
+}
+
+/// An agent is also known as the process from which its commands come, whatever its program is called.
+#[test]
+fn an_agents_own_process_does_not_answer_for_its_user() {
+    if !programs::has("python3") {
+        return;
+    }
+    let host = host(RULES, PLAIN);
+    let mut held = start(&host, "printf push");
+    asks(&host, 1);
+    let agent = "import subprocess, sys; subprocess.run([sys.argv[1], '-c', 'true'], check=True); \
+                 sys.exit(subprocess.run([sys.argv[2], 'answer', '1', 'yes']).returncode)";
+    let mut command = programs::command("python3");
+    command.args(["-c", agent]).arg(programs::shims().join("sh")).arg(programs::rexec());
+    command.env("REXEC_SOCKET", host.socket()).env("GEMINI_CLI", "1").current_dir(host.home.path());
+    let (code, _, told) = said(command);
+    assert!(code == 1 && told.contains("belongs to an agent, and no agent decides for its user"), "{code} {told}");
+    assert_eq!(answer(&host, "1 yes").0, 0);
+    assert_eq!(held.finish(PATIENCE).expect("it ends").out(), "push");
+    host.finish();
+}
+
+#[test]
+fn a_program_reads_what_is_held_and_what_was_refused() {
+    let host = host(RULES, PLAIN);
+    let mut client = Client::new(&host);
+    let refused = client.call("exec.run", &json!({"command": "rm -f file"}));
+    assert_eq!((&refused["exit"], &refused["error"]), (&json!(126), &json!("refused")), "{refused}");
+    let told = "rexec: nothing was run: \"rm -f file\" is refused by rule list: Nothing is deleted here.\n";
+    assert_eq!(refused["message"], told);
+    let run = client.start(&json!({"command": "printf push", "background": true}));
+    assert_eq!(client.call("exec.status", &json!({"run": run}))["state"], "held");
+    let (code, sentence) = client.error("exec.decide", &json!({"run": run, "allow": true, "why": "fine"}));
+    assert_eq!((code, sentence.as_str()), (-32602, "why: only a refusal has a reason"));
+    assert_eq!(client.call("exec.decide", &json!({"run": run, "allow": true})), json!({}));
+    let ended = client.call("exec.wait", &json!({"run": run, "for": "exit"}));
+    assert_eq!((&ended["met"], &ended["exit"]), (&json!("exit"), &json!(0)), "{ended}");
+    assert_eq!(client.error("exec.decide", &json!({"run": run, "allow": true})).0, -32009);
+    assert_eq!(client.error("exec.decide", &json!({"run": 99, "allow": true})).0, -32001);
+    // A run in the background that is refused, and one that is ended while it is held.
+    let refused = client.start(&json!({"command": "printf push", "background": true}));
+    client.call("exec.decide", &json!({"run": refused, "allow": false, "why": "no"}));
+    let ended = client.call("exec.wait", &json!({"run": refused, "for": "exit"}));
+    assert_eq!(ended["exit"], 126, "{ended}");
+    let cancelled = client.start(&json!({"command": "printf push"}));
+    client.call("exec.cancel", &json!({"run": cancelled}));
+    let ended = client.call("exec.wait", &json!({"run": cancelled, "for": "exit"}));
+    assert_eq!(ended["exit"], 125, "{ended}");
+    drop(client);
+    host.finish();
+}
+
+/// The size of a test's console.
+const SIZE: (u16, u16) = (120, 40);
+
+/// Waits until the last row says this.
+fn says(host: &Host, text: &str) {
+    let row = || Screen::of(host.console_text().as_bytes(), SIZE).text().lines().last().unwrap_or_default().to_owned();
+    assert!(waiting::until_true(PATIENCE, || row().contains(text)), "it never says {text:?}: {:?}", row());
+}
+
+fn types(host: &Host, keys: &[u8]) {
+    host.terminal.as_ref().expect("a terminal").master_file().write_all(keys).expect("the terminal takes keys");
+}
+
+/// Presses a key until the last row says this: a key that comes too soon does nothing.
+fn presses(host: &Host, key: &[u8], text: &str) {
+    let row = || Screen::of(host.console_text().as_bytes(), SIZE).text().lines().last().unwrap_or_default().to_owned();
+    let has_come = || {
+        types(host, key);
+        waiting::until_true(std::time::Duration::from_millis(700), || row().contains(text))
+    };
+    assert!(waiting::until_true(PATIENCE, has_come), "it never says {text:?}: {:?}", row());
+}
+
+#[test]
+fn keys_decide_on_what_the_status_line_names() {
+    let wrapper = &["env", "TERM=xterm"];
+    let host = host(RULES, Setup { terminal: true, wrapper, ..PLAIN });
+    // A person at the console: then it is asked about whatever the rule says of an absent one.
+    says(&host, "? keys");
+    types(&host, b" ");
+    types(&host, b"y");
+    let mut held = start(&host, "printf here; printf ran");
+    says(&host, "#1 ASKS 9 min: printf here");
+    says(&host, "y run #1 · n refuse it");
+    assert!(
+        Screen::of(host.console_text().as_bytes(), SIZE).text().contains("1 run: #1 ASKS 9 min: printf here"),
+        "no time left"
+    );
+    types(&host, b"yes");
+    presses(&host, b"e", "y run #1");
+    presses(&host, b"y", "nothing runs");
+    assert_eq!(held.finish(PATIENCE).expect("it ends").out(), "hereran");
+    let mut held = [start(&host, "printf here one"), start(&host, "printf here two")];
+    says(&host, "y run one · n refuse one");
+    presses(&host, b"n", "refuse which run? #_");
+    types(&host, b"2\r");
+    says(&host, "1 run: #3 ASKS");
+    presses(&host, b"n", "refuse which run? #_");
+    types(&host, b"3\r");
+    says(&host, "nothing runs");
+    for calling in &mut held {
+        let told = refused(calling);
+        assert!(told.starts_with("rexec: nothing was run: your user refused \"printf here "), "{told}");
+    }
+    assert_eq!([1, 2, 3].map(|seq| end(&host, seq)["gate"]["by"].clone()), ["console", "console", "console"]);
+    host.finish();
+}
