@@ -45,17 +45,16 @@ impl Place {
 
     /// Whether a path is this place, or lies in it.
     pub(super) fn holds(&self, path: &Path, facts: &Facts<'_>) -> Answer {
-        let joined = |base: Option<&[u8]>, rest: &[u8]| base.map(|base| [base, rest].concat());
-        let place = match self {
-            Self::Absolute(place) => Some(place.clone()),
-            Self::Home(rest) => joined(facts.home, rest),
-            Self::Project(rest) => match joined(project(facts), rest) {
+        let (base, rest): (Option<&[u8]>, &[u8]) = match self {
+            Self::Absolute(place) => (Some(b""), place),
+            Self::Home(rest) => (facts.home, rest),
+            Self::Project(rest) => match project(facts) {
                 None => return Answer::No,
-                place => place,
+                base => (base, rest),
             },
             Self::Named(name) => return path.ends_with(name),
         };
-        place.map_or(Answer::Perhaps, |place| path.lies_in(&place))
+        base.map_or(Answer::Perhaps, |base| path.lies_in(base, rest))
     }
 }
 
@@ -63,6 +62,11 @@ impl Place {
 fn project<'f>(facts: &Facts<'f>) -> Option<&'f [u8]> {
     let may_be_project = |directory: &&[u8]| !Path::of_bytes(Some(directory)).holds_home(facts);
     facts.project.or_else(|| facts.directory.filter(may_be_project))
+}
+
+/// The names in a path that is written.
+fn names_in(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
 }
 
 /// A path without `.` and `..`, as far as it is known.
@@ -176,21 +180,27 @@ impl Path {
         made
     }
 
-    fn lies_in(&self, place: &[u8]) -> Answer {
+    /// Whether it lies in the place whose names these two texts have. The second one begins with a slash or is empty.
+    fn lies_in(&self, base: &[u8], rest: &[u8]) -> Answer {
         if self.is_unknown {
             return Answer::Perhaps;
         }
-        let wanted: Vec<&[u8]> = place.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
-        let both = wanted.iter().zip(&self.names);
-        let last = self.names.len().min(wanted.len());
-        let matching = both.take_while(|(wanted, name)| pattern_matches(wanted, name)).count();
-        let is_at_end = matching + 1 == self.names.len() && self.is_name_open;
-        if matching == wanted.len() {
-            let is_longer = self.is_name_open && self.names.len() == wanted.len();
+        let mut wanted = names_in(base).chain(names_in(rest));
+        let mut matching = 0;
+        let differing = loop {
+            let Some(wanted) = wanted.next() else { break None };
+            match self.names.get(matching) {
+                Some(name) if pattern_matches(wanted, name) => matching += 1,
+                _ => break Some(wanted),
+            }
+        };
+        let Some(wanted) = differing else {
+            let is_longer = self.is_name_open && self.names.len() == matching;
             return if is_longer { Answer::Perhaps } else { Answer::Yes };
-        }
-        let may_go_on = self.is_open && matching == last;
-        let may_become = is_at_end && self.names.last().is_some_and(|name| wanted[matching].starts_with(name));
+        };
+        let may_go_on = self.is_open && matching == self.names.len();
+        let is_at_end = matching + 1 == self.names.len() && self.is_name_open;
+        let may_become = is_at_end && self.names.last().is_some_and(|name| wanted.starts_with(name));
         Answer::of(may_go_on || may_become).min(Answer::Perhaps)
     }
 
@@ -199,16 +209,26 @@ impl Path {
         if self.is_unknown || self.is_open {
             return Answer::Perhaps;
         }
-        let wanted: Vec<&[u8]> = names.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
-        let Some(skipped) = self.names.len().checked_sub(wanted.len()) else { return Answer::No };
-        let mut both = wanted.iter().zip(&self.names[skipped..]);
+        let Some(skipped) = self.names.len().checked_sub(names_in(names).count()) else { return Answer::No };
+        let mut both = names_in(names).zip(&self.names[skipped..]);
         Answer::of(both.all(|(wanted, name)| pattern_matches(wanted, name)))
     }
 
     /// Returns true if it is the home, or a directory above it. None of them is ever a part of a project.
     pub(super) fn holds_home(&self, facts: &Facts<'_>) -> bool {
-        let home = Self::of_bytes(facts.home);
-        !self.is_open() && (self.names.is_empty() || (!home.is_unknown && home.names.starts_with(&self.names)))
+        if self.is_open() {
+            return false;
+        }
+        let has_dots = |home: &[u8]| memchr::memmem::find(home, b"/.").is_some();
+        self.names.is_empty()
+            || match facts.home {
+                None => false,
+                Some(home) if has_dots(home) => Self::of_bytes(facts.home).names.starts_with(&self.names),
+                Some(home) => {
+                    let mut above = names_in(home);
+                    self.names.iter().all(|name| above.next() == Some(name))
+                }
+            }
     }
 
     /// Returns true if nothing is known of it, or if its end is not known.

@@ -1,5 +1,6 @@
 //! Rules in their order, with an index by the program that they name: a leaf meets only those that may match it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Deref;
 
@@ -9,9 +10,9 @@ use crate::script::base_name;
 #[derive(Debug, Clone, Default)]
 pub struct RuleList {
     rules: Vec<Rule>,
-    /// The places of rules that name their program in full, by that name.
+    /// For each name that a rule gives its program in full, the places of all rules that may match it.
     named: HashMap<Vec<u8>, Vec<usize>>,
-    /// The places of the others.
+    /// The places of the rules that may match any program.
     unnamed: Vec<usize>,
 }
 
@@ -19,19 +20,35 @@ impl RuleList {
     pub(super) fn push(&mut self, rule: Rule) {
         let at = self.rules.len();
         match rule.program_names() {
-            Some(names) => names.iter().for_each(|name| self.named.entry(name.clone()).or_default().push(at)),
-            None => self.unnamed.push(at),
+            Some(names) => {
+                for name in names {
+                    let places = self.named.entry(name.clone()).or_insert_with(|| self.unnamed.clone());
+                    if places.last() != Some(&at) {
+                        places.push(at);
+                    }
+                }
+            }
+            None => {
+                self.unnamed.push(at);
+                self.named.values_mut().for_each(|places| places.push(at));
+            }
         }
         self.rules.push(rule);
     }
 
     /// The rules that may match a leaf with this program, in their order.
     pub(super) fn on_program(&self, program: &[u8]) -> impl Iterator<Item = &Rule> {
-        let by_name = |name: &[u8]| self.named.get(name).map_or(&[][..], Vec::as_slice);
-        let mut places = [by_name(base_name(program)), by_name(program), &self.unnamed].concat();
-        places.sort_unstable();
-        places.dedup();
-        places.into_iter().map(|at| &self.rules[at])
+        let places = match (self.named.get(base_name(program)), self.named.get(program)) {
+            (Some(one), Some(other)) if !std::ptr::eq(one, other) => {
+                let mut places = [&one[..], other].concat();
+                places.sort_unstable();
+                places.dedup();
+                Cow::Owned(places)
+            }
+            (Some(places), _) | (None, Some(places)) => Cow::Borrowed(&places[..]),
+            (None, None) => Cow::Borrowed(&self.unnamed[..]),
+        };
+        (0..places.len()).map(move |at| &self.rules[places[at]])
     }
 
     #[must_use]

@@ -37,5 +37,10 @@ pub const SCRIPT_BRACKETS_MAX: usize = 512;
 pub const SCRIPT_GIT_SETTINGS_MAX: usize = 4;
 /// Layers in front of one program. What is behind further ones is opaque.
 pub const SCRIPT_VIA_MAX: usize = 24;
-/// The arguments of all leaves of one command, bytes. With more, one opaque leaf stands for all further ones.
-pub const SCRIPT_LEAF_BYTES_MAX: usize = 4 << 20;
+/// The work for the leaves of one command: bytes copied into arguments and values, and the weights below. With more, one
+/// opaque leaf stands for all further ones.
+pub const SCRIPT_WEIGHT_MAX: usize = 4 << 20;
+/// The weight of each command in a text, every time that it is looked at.
+pub const SCRIPT_COMMAND_WEIGHT: usize = 256;
+/// The weight of each change of a variable, every time that it is made or looked at.
+pub const SCRIPT_CHANGE_WEIGHT: usize = 64;

@@ -245,6 +245,15 @@ impl Argument {
         bytes
     }
 
+    /// The number of bytes, each hole counted as one.
+    pub(super) fn length(&self) -> usize {
+        let length = |piece: &ArgumentPiece| match piece {
+            ArgumentPiece::Text(text) => text.len(),
+            ArgumentPiece::Hole(_) => 1,
+        };
+        self.pieces.iter().map(length).sum()
+    }
+
     /// Makes a hole of each place of a text, for text from another program. Returns true if there is one.
     pub(super) fn fill(&mut self, replaced: &[u8]) -> bool {
         let mut filled = Self::default();
@@ -313,11 +322,7 @@ impl Argument {
 
     /// Its approximate memory, bytes.
     pub(super) fn weight(&self) -> usize {
-        let text = |piece: &ArgumentPiece| match piece {
-            ArgumentPiece::Text(text) => text.len(),
-            ArgumentPiece::Hole(_) => 0,
-        };
-        size_of::<Self>() + self.pieces.iter().map(|piece| size_of::<ArgumentPiece>() + text(piece)).sum::<usize>()
+        size_of::<Self>() + self.pieces.len() * size_of::<ArgumentPiece>() + self.length()
     }
 
     /// An argument that another program fills in.

@@ -10,6 +10,7 @@ mod foreign;
 mod git;
 mod given;
 mod layers;
+mod positional;
 mod streams;
 mod written;
 
@@ -24,6 +25,7 @@ use super::tree::{
 };
 use super::values::{KnownVariables, Scope, ValuesMark, VariableLookup, unknown};
 use crate::limits;
+use positional::Positional;
 use streams::{LeafStreams, StandardInput};
 
 /// The leaves of a text, and the work for them.
@@ -61,7 +63,7 @@ struct Walk<'a> {
     values: KnownVariables<'a>,
     aliases: Vec<(Vec<u8>, Vec<u8>)>,
     /// The arguments of the code being read, if they are known.
-    arguments: Option<Vec<Argument>>,
+    arguments: Option<Positional>,
     via: Vec<Via>,
     /// The standard input of the code being read.
     input: StandardInput,
@@ -85,7 +87,7 @@ struct Walk<'a> {
     spread: usize,
     /// The number of loops that are walked only to see the variables that they set.
     rehearsals: usize,
-    /// The weight of the leaves, bytes.
+    /// The work, in bytes that are copied for leaves and values. It bounds time and memory.
     weight: usize,
     budget: ReadingBudget,
 }
@@ -207,9 +209,19 @@ impl<'a> Walk<'a> {
         self.leaf(Vec::new(), arguments, &LeafStreams::default(), LeafState::Opaque(reason));
     }
 
-    /// Returns true if there is no room for another leaf.
+    /// Returns true if nothing more is read.
     fn is_full(&self) -> bool {
-        self.weight > limits::SCRIPT_LEAF_BYTES_MAX
+        self.weight > limits::SCRIPT_WEIGHT_MAX
+    }
+
+    /// Counts work. Behind the last that there is room for, one leaf stands for all further ones.
+    fn spend(&mut self, weight: usize) {
+        let was_full = self.is_full();
+        self.weight = self.weight.saturating_add(weight);
+        if self.is_full() && !was_full {
+            self.weight = usize::MAX;
+            self.leaves.push(Leaf::opaque(OpaqueReason::TooManyLeaves));
+        }
     }
 
     /// Adds a leaf.
@@ -219,8 +231,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds a leaf without its arguments, which are needed for what it runs; the answer is its place. The last one with room
-    /// stands for all further ones.
+    /// Adds a leaf without its arguments, which are needed for what it runs; the answer is its place.
     fn begin_leaf(
         &mut self,
         program: Vec<u8>,
@@ -231,15 +242,13 @@ impl<'a> Walk<'a> {
         if self.rehearsals > 0 || self.is_full() {
             return None;
         }
-        let own: usize = arguments
-            .iter()
-            .chain(streams.redirects.iter().map(|redirect| &redirect.target))
-            .map(Argument::weight)
-            .sum();
-        self.weight += own;
-        if self.is_full() || self.leaves.len() + 1 == limits::SCRIPT_LEAVES_MAX {
-            self.weight = usize::MAX;
-            self.leaves.push(Leaf::opaque(OpaqueReason::TooManyLeaves));
+        let targets = streams.redirects.iter().map(|redirect| &redirect.target);
+        let directory = self.values.directory();
+        self.spend(arguments.iter().chain(targets).chain(&directory).map(Argument::weight).sum());
+        if self.leaves.len() + 1 == limits::SCRIPT_LEAVES_MAX {
+            self.spend(limits::SCRIPT_WEIGHT_MAX);
+        }
+        if self.is_full() {
             return None;
         }
         let is_open =
@@ -250,7 +259,6 @@ impl<'a> Walk<'a> {
             _ => Rc::from(&self.via[..]),
         };
         let redirects = streams.redirects.clone();
-        let directory = self.values.directory();
         let pipes = streams.pipes;
         let input = match streams.input() {
             StandardInput::Text(text) => Some(text),
@@ -323,8 +331,11 @@ impl<'a> Walk<'a> {
     /// Walks the code of the traps of a shell that ends. It may have run at any moment since it was set, so a variable has
     /// its value then only if nothing has changed it meanwhile.
     fn run_traps(&mut self) {
-        while !self.traps.is_empty() && !self.is_full() {
+        while !self.traps.is_empty() {
             for trap in std::mem::take(&mut self.traps) {
+                if self.is_full() {
+                    return;
+                }
                 let Trap { code, set, via, layers } = trap;
                 let (before, outer) = (self.values.mark(), std::mem::replace(&mut self.layers, layers));
                 let (own, arguments) = (std::mem::replace(&mut self.via, via), self.arguments.take());
@@ -383,6 +394,11 @@ impl<'a> Walk<'a> {
     }
 
     fn stage(&mut self, stage: &PipelineStage, pipes: Pipes) {
+        let changes = self.values.take_weight();
+        self.spend(limits::SCRIPT_COMMAND_WEIGHT + changes);
+        if self.is_full() {
+            return;
+        }
         if let StageKind::Simple(clause) = &stage.kind {
             return self.simple(clause, &stage.redirects, pipes);
         }

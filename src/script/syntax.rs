@@ -275,7 +275,7 @@ impl<'a> ShellText<'a> {
                 if is_first && self.peek() == Some(b'(') {
                     return self.deeper(|text| text.function_behind(&clause.words[0]));
                 }
-                takes_assignments = clause.words[0].literal().is_some_and(|name| DECLARING.contains(&&name[..]));
+                takes_assignments = DECLARING.iter().any(|name| clause.words[0].is_literally(name));
             }
         }
         if clause.words.is_empty() && clause.assignments.is_empty() && redirects.is_empty() {

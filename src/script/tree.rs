@@ -223,6 +223,15 @@ impl ShellWord {
         Some(whole)
     }
 
+    /// Returns true if the word is these bytes, and nothing in it is expanded.
+    pub(super) fn is_literally(&self, wanted: &[u8]) -> bool {
+        let rest = self.parts.iter().try_fold(wanted, |rest, part| match part {
+            WordPart::Literal { bytes, .. } => rest.strip_prefix(&bytes[..]),
+            _ => None,
+        });
+        rest == Some(b"")
+    }
+
     /// The bytes, if the word is written without quotes and nothing in it is expanded.
     pub(super) fn bare(&self) -> Option<&[u8]> {
         match &self.parts[..] {

@@ -2,7 +2,7 @@
 //!
 //! Every change is noted, so that the changes of a subshell are taken back, and those of a branch become unknown.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use super::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, OutputOf};
@@ -30,7 +30,7 @@ pub(super) struct KnownVariables<'a> {
     /// The replaced value of each change, in order.
     changes: Vec<(Vec<u8>, Option<VariableEntry>)>,
     /// Names that functions set. Their values are unknown from then on.
-    unsteady: Vec<Vec<u8>>,
+    unsteady: HashSet<Vec<u8>>,
     /// The variables that the text sets; true for those that become nothing but temporary files.
     temporary: HashMap<Vec<u8>, bool>,
     /// True if only values set here are known: the body of a function runs at another time.
@@ -39,6 +39,8 @@ pub(super) struct KnownVariables<'a> {
     has_own_environment: bool,
     /// There were too many names, so no value is known any more.
     has_given_up: bool,
+    /// The work since it was asked for.
+    weight: usize,
 }
 
 impl fmt::Debug for KnownVariables<'_> {
@@ -62,17 +64,22 @@ impl<'a> KnownVariables<'a> {
     pub(super) fn new(environment: VariableLookup<'a>) -> Self {
         let entries = HashMap::new();
         let changes = Vec::new();
-        let unsteady = Vec::new();
         Self {
             environment,
             entries,
             changes,
-            unsteady,
+            unsteady: HashSet::new(),
+            weight: 0,
             temporary: HashMap::new(),
             is_elsewhere: false,
             has_own_environment: true,
             has_given_up: false,
         }
+    }
+
+    /// The work since the last call, in the units of [`limits::SCRIPT_WEIGHT_MAX`].
+    pub(super) fn take_weight(&mut self) -> usize {
+        std::mem::take(&mut self.weight)
     }
 
     pub(super) fn get(&self, name: &[u8]) -> Option<Argument> {
@@ -107,10 +114,11 @@ impl<'a> KnownVariables<'a> {
 
     fn replace(&mut self, name: &[u8], value: Argument, scope: Scope) {
         let is_new = !self.entries.contains_key(name);
-        let length: usize = value.with_marks().len();
+        let length = value.length();
+        self.weight += length + limits::SCRIPT_CHANGE_WEIGHT;
         let is_long =
             length > limits::SCRIPT_VALUE_BYTES_MAX || value.pieces.len() > limits::SCRIPT_VALUE_BYTES_MAX / 64;
-        let is_unsteady = self.unsteady.iter().any(|unsteady| unsteady == name);
+        let is_unsteady = self.unsteady.contains(name);
         if is_new && self.entries.len() >= limits::SCRIPT_VARIABLES_MAX {
             self.has_given_up = true;
             return;
@@ -205,6 +213,7 @@ impl<'a> KnownVariables<'a> {
 
     /// Makes the changes since the mark unknown: they may have happened or not.
     pub(super) fn blur(&mut self, mark: ValuesMark) {
+        self.weight += (self.changes.len() - mark.0) * limits::SCRIPT_CHANGE_WEIGHT;
         let changed =
             self.changes[mark.0..].iter().filter(|(name, before)| before.is_some() || !self.is_temporary(name));
         let mut names: Vec<Vec<u8>> = changed.map(|(name, _)| name.clone()).collect();
@@ -255,7 +264,7 @@ impl<'a> KnownVariables<'a> {
         for name in names {
             if !self.unsteady.contains(&name) {
                 self.has_given_up |= self.unsteady.len() >= limits::SCRIPT_VARIABLES_MAX;
-                self.unsteady.push(name.clone());
+                self.unsteady.insert(name.clone());
             }
             if self.has_given_up {
                 return;

@@ -21,7 +21,7 @@ fn read(text: &[u8]) -> (u64, usize) {
         arguments.map(|argument| argument.shown().len()).sum::<usize>()
     };
     let bytes: usize = read.leaves.iter().map(text_bytes).sum();
-    assert!(bytes <= limits::SCRIPT_LEAF_BYTES_MAX + text.len(), "{bytes} bytes of words");
+    assert!(bytes <= limits::SCRIPT_WEIGHT_MAX + text.len(), "{bytes} bytes of words");
     (read.steps, read.leaves.len())
 }
 

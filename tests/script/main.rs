@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "bash is started to compare with it")]
 
 mod against_bash;
+mod allocated;
 mod bounds;
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 #[path = "../black_box/support/dice.rs"]

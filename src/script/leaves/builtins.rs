@@ -170,7 +170,7 @@ impl Walk<'_> {
 
     fn change_arguments(&mut self, builtin: &str, words: &[Argument]) {
         match words.get(1).and_then(Argument::text) {
-            Some(b"--") if builtin == "set" => self.arguments = Some(words[2..].to_vec()),
+            Some(b"--") if builtin == "set" => self.arguments = Some(words[2..].to_vec().into()),
             Some(option) if builtin == "set" && matches!(option.first(), Some(b'-' | b'+')) => {
                 let keeps = words[1..].iter().all(|word| word.text().is_some_and(|text| !text.is_empty()));
                 if !keeps || words.len() > 3 {
@@ -179,8 +179,8 @@ impl Walk<'_> {
             }
             None if builtin == "set" && words.len() == 1 => {}
             None if builtin == "shift" && words.len() == 1 => {
-                if let Some(arguments) = self.arguments.as_mut().filter(|arguments| !arguments.is_empty()) {
-                    arguments.remove(0);
+                if let Some(arguments) = &mut self.arguments {
+                    arguments.shift();
                 }
             }
             _ => self.arguments = None,

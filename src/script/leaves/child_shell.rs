@@ -36,7 +36,7 @@ impl Walk<'_> {
         let ChildShell { layer, arguments, input, sees } = child;
         let outer = self.input.clone();
         self.apart(|walk| {
-            walk.arguments = Some(arguments);
+            walk.arguments = Some(arguments.into());
             match sees {
                 Sees::Exported => {
                     walk.values.hide_unexported();

@@ -86,21 +86,21 @@ impl Walk<'_> {
         match word.spread(limits::SCRIPT_BRACES_MAX - self.spread) {
             Some(words) => {
                 self.spread += words.len();
-                words.iter().flat_map(|word| self.expanded(word, Splitting::Words)).collect()
+                words.iter().flat_map(|word| self.expanded(&word.parts, Splitting::Words)).collect()
             }
-            None => self.expanded(word, Splitting::Words),
+            None => self.expanded(&word.parts, Splitting::Words),
         }
     }
 
     /// The one argument of a word that is not split: a value, or the target of a redirection.
     pub(super) fn whole(&mut self, word: &ShellWord) -> Argument {
         let literal = literal_argument(word);
-        literal.unwrap_or_else(|| self.expanded(word, Splitting::Whole).into_iter().next().unwrap_or_default())
+        literal.unwrap_or_else(|| self.expanded(&word.parts, Splitting::Whole).into_iter().next().unwrap_or_default())
     }
 
-    fn expanded(&mut self, word: &ShellWord, splitting: Splitting) -> Vec<Argument> {
+    fn expanded(&mut self, parts: &[WordPart], splitting: Splitting) -> Vec<Argument> {
         let mut made = Expanded::default();
-        for part in &word.parts {
+        for part in parts {
             match part {
                 WordPart::Literal { bytes, .. } => made.text(bytes),
                 WordPart::Pattern(written) if splitting == Splitting::Whole => made.text(written),
@@ -137,7 +137,7 @@ impl Walk<'_> {
     /// Walks the code in the parts of `${x…}` after the name.
     fn inner(&mut self, parts: &[WordPart]) {
         if !parts.is_empty() {
-            self.expanded(&ShellWord { parts: parts.to_vec() }, Splitting::Whole);
+            self.expanded(parts, Splitting::Whole);
         }
     }
 
@@ -150,14 +150,15 @@ impl Walk<'_> {
             && !self.values.is_set(b"IFS")
             && let Some(arguments) = self.arguments.clone()
         {
-            return put_arguments(&arguments, name, reach, made);
+            self.spend(arguments.words().iter().map(Argument::weight).sum());
+            return put_arguments(arguments.words(), name, reach, made);
         }
         // Each element of a list is a word, even in quotes.
         let reach = if name.ends_with(b"@") || name.ends_with(b"@]") { HoleReach::Words } else { reach };
         let argument = match name {
             [digit @ b'1'..=b'9'] => {
                 let at = usize::from(digit - b'1');
-                self.arguments.as_ref().map(|arguments| arguments.get(at).cloned().unwrap_or_default())
+                self.arguments.as_ref().map(|arguments| arguments.words().get(at).cloned().unwrap_or_default())
             }
             _ => self.values.get(name),
         };
@@ -166,6 +167,7 @@ impl Walk<'_> {
         let Some(value) = value else {
             return made.open().push_hole(HoleKind::Variable(name.to_vec()), reach);
         };
+        self.spend(value.weight());
         if reach == HoleReach::Within {
             made.open();
         }
