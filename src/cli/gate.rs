@@ -99,10 +99,11 @@ Of SQL in psql, mysql, sqlite3 and their like, each statement is an operand, in
 capitals, with one blank between words and without comments and quoted text.
 
 A * is any text, and | stands between words of which one must match. Where a
-value is not known, as in git push $x, the answer is perhaps. A rule that
-allows needs to be sure. A lenient one then allows, and is named. Paths are
-compared as they are written, without the disk; dir/* is dir. For $PROJECT it
-looks for the git project that --cwd is in. Without one, --cwd stands for it.
+value is not known, as in git push $x, the answer is perhaps; but $?, $$, $#,
+${#x} and $((...)) are digits, and no other word. A rule that allows needs to
+be sure. A lenient one then allows, and is named. Paths are compared as they
+are written, without the disk; dir/* is dir. For $PROJECT it looks for the git
+project that --cwd is in. Without one, --cwd stands for it.
 
 What runs by ssh, docker exec, kubectl exec and their like has the paths of
 another machine. Whether those are the directories that outside, inside, writes

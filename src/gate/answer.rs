@@ -1,7 +1,7 @@
 //! The three values of a rule's conditions, and globs on words that may have holes.
 
 use crate::limits;
-use crate::script::{Argument, ArgumentPiece};
+use crate::script::{Argument, ArgumentPiece, HoleKind};
 
 /// Whether a condition holds. The smaller of two answers is that of both conditions together, the larger that of one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,24 +96,46 @@ pub(super) fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
     rest.ends_with(last)
 }
 
-/// The bytes of a word, `None` for each hole.
-fn parts(word: &Argument) -> Vec<Option<u8>> {
+/// A part of a word with holes.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Byte(u8),
+    /// Any text.
+    Any,
+    Digits {
+        may_be_empty: bool,
+        may_be_negative: bool,
+    },
+}
+
+impl From<&HoleKind> for Part {
+    fn from(kind: &HoleKind) -> Self {
+        match *kind {
+            HoleKind::Arithmetic => Self::Digits { may_be_empty: false, may_be_negative: true },
+            HoleKind::Digits { may_be_empty, .. } => Self::Digits { may_be_empty, may_be_negative: false },
+            _ => Self::Any,
+        }
+    }
+}
+
+/// The bytes and the holes of a word.
+fn parts(word: &Argument) -> Vec<Part> {
     let mut parts = Vec::new();
     for piece in &word.pieces {
         match piece {
-            ArgumentPiece::Text(text) => parts.extend(text.iter().copied().map(Some)),
-            ArgumentPiece::Hole(_) => parts.push(None),
+            ArgumentPiece::Text(text) => parts.extend(text.iter().copied().map(Part::Byte)),
+            ArgumentPiece::Hole(hole) => parts.push(Part::from(&hole.kind)),
         }
         if parts.len() > limits::RULE_WORD_BYTES_MAX {
             parts.truncate(limits::RULE_WORD_BYTES_MAX);
-            parts.push(None);
+            parts.push(Part::Any);
             break;
         }
     }
     parts
 }
 
-fn answer(pattern: &[u8], parts: &[Option<u8>]) -> Answer {
+fn answer(pattern: &[u8], parts: &[Part]) -> Answer {
     if reaches_end(pattern, parts, false) {
         Answer::Yes
     } else {
@@ -121,8 +143,8 @@ fn answer(pattern: &[u8], parts: &[Option<u8>]) -> Answer {
     }
 }
 
-/// Follows all ways of a pattern through a word at once. A hole can become any text if it `may`, else it matches a star alone.
-fn reaches_end(pattern: &[u8], parts: &[Option<u8>], may: bool) -> bool {
+/// Follows all ways of a pattern through a word at once. A hole can become its texts if it `may`, else it matches a star alone.
+fn reaches_end(pattern: &[u8], parts: &[Part], may: bool) -> bool {
     let mut ways = vec![false; pattern.len() + 1];
     ways[0] = true;
     let pass_stars = |ways: &mut Vec<bool>| {
@@ -137,12 +159,24 @@ fn reaches_end(pattern: &[u8], parts: &[Option<u8>], may: bool) -> bool {
         let mut next = vec![false; ways.len()];
         for at in (0..ways.len()).filter(|at| ways[*at]) {
             match (part, pattern.get(at)) {
-                (None, _) if may => {
+                (Part::Any, _) if may => {
                     next[at..].fill(true);
                     break;
                 }
+                (&Part::Digits { may_be_empty, may_be_negative }, _) if may => {
+                    next[at] |= may_be_empty;
+                    let is_sign = |place| place == at && may_be_negative && pattern.get(place) == Some(&b'-');
+                    let mut place = at;
+                    while let Some(byte) =
+                        pattern.get(place).filter(|byte| **byte == b'*' || byte.is_ascii_digit() || is_sign(place))
+                    {
+                        place += 1;
+                        next[place] |= byte.is_ascii_digit();
+                        next[place - 1] |= *byte == b'*';
+                    }
+                }
                 (_, Some(b'*')) => next[at] = true,
-                (Some(byte), Some(wanted)) if byte == wanted => next[at + 1] = true,
+                (Part::Byte(byte), Some(wanted)) if byte == wanted => next[at + 1] = true,
                 _ => {}
             }
         }
@@ -180,6 +214,18 @@ mod tests {
             ("*b", "a\"$x\"", Answer::Perhaps),
             ("a*b", "a\"$x\"b", Answer::Yes),
             ("abc", "a\"$x\"d", Answer::No),
+            ("marker x", "\"marker $?\"", Answer::No),
+            ("marker *", "\"marker $?\"", Answer::Yes),
+            ("a12b*", "\"a${#x}b\"", Answer::Perhaps),
+            ("a1*2b", "a$$\"b\"", Answer::Perhaps),
+            ("a-2", "a$((x))", Answer::Perhaps),
+            ("a2-", "a$((x))", Answer::No),
+            ("a", "a$?", Answer::No),
+            ("a", "a$!", Answer::Perhaps),
+            ("push", "$?", Answer::No),
+            ("push", "\"$RANDOM\"", Answer::No),
+            ("*h", "$((x))", Answer::No),
+            ("-f", "$((x))", Answer::No),
         ] {
             assert_eq!(Glob::new(glob).answer(&word(text)), wanted, "{glob} {text}");
         }

@@ -144,7 +144,7 @@ impl Path {
                         text.extend_from_slice(b"/tmp.");
                     }
                     HoleKind::Pattern(written) if !written.contains(&b'{') => text.extend_from_slice(written),
-                    HoleKind::Arithmetic => text.push(b'0'),
+                    HoleKind::Arithmetic | HoleKind::Digits { may_be_empty: false, .. } => text.push(b'0'),
                     HoleKind::Filled if !text.is_empty() => {
                         text.push(b'0');
                         is_filled = true;
@@ -268,10 +268,12 @@ pub(super) fn can_be_root(word: &Argument, leaf: &Leaf, facts: &Facts<'_>) -> bo
             ArgumentPiece::Text(more) => text.extend_from_slice(more),
             ArgumentPiece::Hole(hole) => match &hole.kind {
                 HoleKind::Variable(_) | HoleKind::Home(_) | HoleKind::Output(OutputOf::Other) => is_unknown = true,
+                HoleKind::Digits { may_be_empty: true, .. } => is_unknown = true,
                 HoleKind::Pattern(written) => text.extend_from_slice(written),
                 // A whole path from another program may be any. Behind a directory it is a name in there.
                 HoleKind::Filled if text.is_empty() => is_unknown = true,
-                HoleKind::Output(_) | HoleKind::Arithmetic | HoleKind::Process | HoleKind::Filled => return false,
+                HoleKind::Output(_) | HoleKind::Arithmetic | HoleKind::Digits { .. } => return false,
+                HoleKind::Process | HoleKind::Filled => return false,
             },
         }
     }

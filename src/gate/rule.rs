@@ -350,7 +350,7 @@ fn may_kill(subject: &Subject<'_>) -> bool {
         |wanted: &[&[u8]]| leaf.arguments.iter().any(|word| word.text().is_some_and(|text| wanted.contains(&text)));
     let is_own = |word: &Argument| match &word.pieces[..] {
         [ArgumentPiece::Hole(hole)] => {
-            matches!(&hole.kind, HoleKind::Variable(name) if matches!(&name[..], b"!" | b"$" | b"BASHPID"))
+            matches!(&hole.kind, HoleKind::Digits { name, .. } if matches!(&name[..], b"!" | b"$" | b"BASHPID"))
         }
         _ => word.text().is_some_and(|text| text.starts_with(b"%")),
     };

@@ -196,6 +196,9 @@ impl Operand<'_> {
     /// Whether it may be an option.
     fn may_be_option(&self, reading: Reading) -> bool {
         let begins_open = match self.word.pieces.first() {
+            Some(ArgumentPiece::Hole(Hole { kind: HoleKind::Digits { may_be_empty: false, .. }, .. })) => {
+                self.is_open()
+            }
             Some(ArgumentPiece::Hole(hole)) => reading == Reading::All || is_open(hole),
             _ => self.is_open(),
         };

@@ -175,7 +175,13 @@ pub enum HoleKind {
     /// The home of this user, or one's own.
     Home(Vec<u8>),
     Output(OutputOf),
+    /// `$((…))`, which may be negative.
     Arithmetic,
+    /// Digits: `$?`, `${#x}`.
+    Digits {
+        name: Vec<u8>,
+        may_be_empty: bool,
+    },
     /// The name of a process substitution's pipe.
     Process,
     /// Text from another program, such as `xargs`.
@@ -383,6 +389,7 @@ impl HoleKind {
                 bytes.extend_from_slice(name.strip_suffix(b"[@]").unwrap_or(name));
             }
             HoleKind::Pattern(written) => bytes.extend_from_slice(written),
+            HoleKind::Digits { name, .. } => bytes.extend([b"$", &name[..]].concat()),
             HoleKind::Home(user) => {
                 bytes.push(b'~');
                 bytes.extend_from_slice(user);

@@ -170,6 +170,8 @@ pub(super) enum Change {
     None,
     /// Another value; the variable stays unchanged.
     Value,
+    /// The number of its characters or elements: `${#x}`.
+    Length,
     /// The variable may be set: `${x:=word}`.
     Variable,
 }

@@ -98,6 +98,12 @@ impl<'a> KnownVariables<'a> {
         self.entries.contains_key(name)
     }
 
+    /// Returns true if neither the text nor its environment has set it, nor anything that is not known.
+    pub(super) fn is_untouched(&self, name: &[u8]) -> bool {
+        let is_own = self.has_own_environment && !self.has_given_up && !self.unsteady.contains(name);
+        is_own && !self.is_set(name) && (self.environment)(name).is_none()
+    }
+
     /// Sets a variable as the text says.
     pub(super) fn set(&mut self, name: &[u8], value: Argument, scope: Scope) {
         self.note(name, is_temporary_file(&value));

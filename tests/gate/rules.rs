@@ -80,6 +80,36 @@ fn options_are_found_in_every_form() {
     check("do = 'ask'\nrun = 'git checkout'\nwith = ['--']", &[(Ask, "git checkout -- a"), (Allow, "git checkout a")]);
 }
 
+#[test]
+fn digits_are_no_other_words() {
+    check(
+        "do = 'deny'\nrun = 'git push'\nwith = ['-f|--force|main']",
+        &[
+            (Allow, "git push $?"),
+            (Allow, "git push origin x$$ ${#x} $((n + 1)) $#"),
+            (Allow, "git push \"$RANDOM\" \"a$UID\""),
+            (Allow, "git $? -f"),
+            (Ask, "RANDOM=$x; git push \"$RANDOM\""),
+            (Ask, "read UID; git push \"$UID\""),
+            (Ask, "IFS=1; git push $?"),
+            // Another shell may not set it, and then it is no word.
+            (Ask, "git push $RANDOM"),
+            (Ask, "git push \"${?#0}\""),
+        ],
+    );
+    check("do = 'ask'\nrun = 'x'\nwith = ['a12|-1']", &[(Ask, "x a$?"), (Allow, "x b$?"), (Ask, "x \"-$?\"")]);
+    check(
+        "do = 'deny'\nrun = 'rm'\nwith = ['-r']\noutside = ['$PROJECT', '/tmp']",
+        &[
+            (Allow, "rm -r build$$"),
+            (Allow, "rm -r /tmp/$?/${#x}"),
+            (Deny, "rm -r /$?"),
+            (Ask, "rm -r \"/$RANDOM\""),
+            (Ask, "cd \"$RANDOM/etc\"; rm -r a"),
+        ],
+    );
+}
+
 /// A strict rule takes a word behind an unknown program's option as an operand and as its value.
 #[test]
 fn a_word_behind_an_unknown_option_may_be_both() {

@@ -82,6 +82,7 @@ impl Walk<'_> {
             Some(ArgumentPiece::Text(text)) => text.starts_with(b"/"),
             Some(ArgumentPiece::Hole(hole)) => {
                 matches!(hole.kind, HoleKind::Home(_) | HoleKind::Output(_) | HoleKind::Variable(_))
+                    || matches!(hole.kind, HoleKind::Digits { may_be_empty: true, .. })
             }
             None => return,
         };
@@ -178,6 +179,9 @@ impl Walk<'_> {
                 }
             }
             None if builtin == "set" && words.len() == 1 => {}
+            Some([first, ..]) if builtin == "set" && !matches!(first, b'-' | b'+') => {
+                self.arguments = Some(words[1..].to_vec().into());
+            }
             None if builtin == "shift" && words.len() == 1 => {
                 if let Some(arguments) = &mut self.arguments {
                     arguments.shift();

@@ -3,7 +3,11 @@
 use super::Walk;
 use crate::limits;
 use crate::script::leaf::{Argument, ArgumentPiece, HOLE_BYTE, HoleKind, HoleReach, OutputOf, Via};
+use crate::script::programs::is_listed;
 use crate::script::tree::{Change, Clause, Code, Pipeline, Quoting, ShellWord, StageKind, WordPart};
+
+/// Variables that bash sets to numbers.
+const COUNTERS: &str = " RANDOM SRANDOM UID EUID PPID BASHPID SECONDS EPOCHSECONDS LINENO ";
 
 /// Tells if a word may become several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +118,15 @@ impl Walk<'_> {
                 WordPart::Variable { name, quoting, change, inner } => {
                     self.inner(inner);
                     let has_list = splitting == Splitting::Words && inner.iter().any(is_list);
+                    if let Some(digits) = self.digits(name, *change) {
+                        let may_vanish = matches!(digits, HoleKind::Digits { may_be_empty: true, .. });
+                        let reach = match may_vanish {
+                            true => reach_of(*quoting, splitting),
+                            false => self.reach_of_digits(*quoting, splitting),
+                        };
+                        made.open().push_hole(digits, reach);
+                        continue;
+                    }
                     let reach = if has_list { HoleReach::Words } else { reach_of(*quoting, splitting) };
                     self.variable(name, *change, reach, &mut made);
                 }
@@ -127,7 +140,7 @@ impl Walk<'_> {
                 }
                 WordPart::Arithmetic { inner, quoting } => {
                     self.arithmetic(inner);
-                    made.open().push_hole(HoleKind::Arithmetic, reach_of(*quoting, splitting));
+                    made.open().push_hole(HoleKind::Arithmetic, self.reach_of_digits(*quoting, splitting));
                 }
             }
         }
@@ -139,6 +152,24 @@ impl Walk<'_> {
         if !parts.is_empty() {
             self.expanded(parts, Splitting::Whole);
         }
+    }
+
+    /// The hole for a variable that has digits, whatever the text does.
+    fn digits(&self, name: &[u8], change: Change) -> Option<HoleKind> {
+        let digits = |name: &[u8], may_be_empty| Some(HoleKind::Digits { name: name.to_vec(), may_be_empty });
+        match (change, name) {
+            (Change::Length, name) => digits(&[b"{#", name, b"}"].concat(), false),
+            (Change::None, b"?" | b"$" | b"#") => digits(name, false),
+            // There may be no last job, and other shells than bash do not set the others.
+            (Change::None, b"!") => digits(name, true),
+            (Change::None, name) if is_listed(name, COUNTERS) && self.values.is_untouched(name) => digits(name, true),
+            _ => None,
+        }
+    }
+
+    /// Digits are one word, unless they are split at digits.
+    fn reach_of_digits(&self, quoting: Quoting, splitting: Splitting) -> HoleReach {
+        if self.values.is_untouched(b"IFS") { HoleReach::Within } else { reach_of(quoting, splitting) }
     }
 
     fn variable(&mut self, name: &[u8], change: Change, reach: HoleReach, made: &mut Expanded) {

@@ -155,7 +155,8 @@ impl ShellText<'_> {
         let mut change = Change::None;
         let is_alone = self.starts(b"#}").is_some() || self.starts(b"!}").is_some();
         let is_indirect = !is_alone && self.take(b"!");
-        if is_indirect || (!is_alone && self.take(b"#")) {
+        let is_counted = !is_indirect && !is_alone && self.take(b"#");
+        if is_indirect || is_counted {
             change = Change::Value;
         }
         let mut name = match self.peek() {
@@ -167,6 +168,9 @@ impl ShellText<'_> {
             }
             _ => Vec::new(),
         };
+        if is_counted && is_name(&name) && matches!(self.peek(), Some(b'}' | b'[')) {
+            change = Change::Length;
+        }
         if is_indirect || self.starts(b"[@]").is_some() {
             // Such a name stands for any number of words, even in quotes.
             name.extend_from_slice(b"[@]");
