@@ -14,6 +14,7 @@ mod positional;
 mod streams;
 mod written;
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::leaf::{Argument, ArgumentPiece, HOLE_BYTE, Hole, HoleKind, Leaf, LeafState, OpaqueReason};
@@ -62,6 +63,8 @@ struct Walk<'a> {
     leaves: Vec<Leaf>,
     values: KnownVariables<'a>,
     aliases: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The bodies of the functions that the text has defined.
+    functions: HashMap<Vec<u8>, Rc<PipelineStage>>,
     /// The arguments of the code being read, if they are known.
     arguments: Option<Positional>,
     via: Vec<Via>,
@@ -116,6 +119,7 @@ impl<'a> Walk<'a> {
             leaves: Vec::new(),
             values: KnownVariables::new(environment),
             aliases: Vec::new(),
+            functions: HashMap::new(),
             arguments: None,
             via: Vec::new(),
             input: StandardInput::Outer,
@@ -450,16 +454,41 @@ impl<'a> Walk<'a> {
                 walk.list(body);
             }),
             StageKind::Test(words) => words.iter().for_each(|word| drop(self.whole(word))),
-            StageKind::Function { name, body } => self.elsewhere(|walk| {
-                walk.via.push(Via::Function(name.clone()));
-                walk.stage(body, Pipes::default());
-                walk.via.pop();
-            }),
+            StageKind::Function { name, body } => {
+                self.elsewhere(|walk| {
+                    walk.via.push(Via::Function(name.clone()));
+                    walk.stage(body, Pipes::default());
+                    walk.via.pop();
+                });
+                if self.functions.len() < limits::SCRIPT_VARIABLES_MAX {
+                    self.functions.insert(name.clone(), Rc::clone(body));
+                }
+            }
             StageKind::Coprocess(body) => self.apart(|walk| {
                 walk.input = StandardInput::Stream;
                 walk.stage(body, Pipes { reads: true, writes: true });
             }),
         }
+    }
+
+    /// Walks the body of a function that these words call, with its arguments. Its leaves stand beside those of the
+    /// definition, which may run elsewhere, so the values that it sets may count here.
+    fn call(&mut self, words: &[Argument]) {
+        let Some((name, arguments)) = words.split_first() else { return };
+        let Some(name) = name.text() else { return };
+        let Some(body) = self.functions.get(name).filter(|_| !arguments.is_empty()).cloned() else { return };
+        let via = Via::Function(name.to_vec());
+        let is_deep = self.depth >= limits::SCRIPT_DEPTH_MAX || self.via.len() > limits::SCRIPT_VIA_MAX;
+        if is_deep || self.via.contains(&via) {
+            return;
+        }
+        self.apart(|walk| {
+            let outside = walk.values.steady();
+            walk.arguments = Some(arguments.to_vec().into());
+            walk.via.push(via);
+            walk.stage(&body, Pipes::default());
+            walk.values.unsteady(outside);
+        });
     }
 
     /// Walks each turn of a loop over these words. Returns false if a word is not known, or if there are too many.
@@ -513,6 +542,7 @@ impl<'a> Walk<'a> {
             let code = [code].into_iter().chain(rest).collect::<Vec<_>>().concat();
             self.perhaps(|walk| walk.code(&code, Via::Alias(name)));
         }
+        self.call(&words);
         let is_read = self.is_process && streams.redirects.is_empty() || streams.writes_pipe();
         let piped = if is_read { written::written(&words, &streams) } else { None };
         self.program(words, &streams);

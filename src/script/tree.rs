@@ -56,7 +56,7 @@ pub(super) enum StageKind {
     Test(Vec<ShellWord>),
     Function {
         name: Vec<u8>,
-        body: Box<PipelineStage>,
+        body: Rc<PipelineStage>,
     },
     Coprocess(Box<PipelineStage>),
     /// `!` or `time` alone.

@@ -254,6 +254,16 @@ impl<'a> KnownVariables<'a> {
         self.has_own_environment = false;
     }
 
+    /// Lets the variables that functions set have values, for a body that runs at a known time. Returns their names.
+    pub(super) fn steady(&mut self) -> HashSet<Vec<u8>> {
+        std::mem::take(&mut self.unsteady)
+    }
+
+    /// Makes the variables that functions set unknown again.
+    pub(super) fn unsteady(&mut self, names: HashSet<Vec<u8>>) {
+        self.unsteady.extend(names);
+    }
+
     /// Forgets everything for code that runs at another time.
     pub(super) fn go_elsewhere(&mut self) -> Outside {
         let outside = Outside(std::mem::take(&mut self.entries), self.is_elsewhere, self.mark());

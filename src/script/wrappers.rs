@@ -58,7 +58,7 @@ static WRAPPERS: [Wrapper; 125] = [
     wrapper("bundle", "exec", "", "", 0, Program),
     wrapper("bunx", "", "", "", 0, Package),
     wrapper("busybox", "", "", "", 0, Program),
-    wrapper("bwrap", "", "", "", 0, Program),
+    wrapper("bwrap", "", "", BWRAP_LONG, 0, Program),
     wrapper("caffeinate", "", "tw", "", 0, Program),
     wrapper("chamber", "exec", "", "", 1, Program),
     wrapper("choom", "", "n", " adjust ", 0, Program),
@@ -206,6 +206,12 @@ static WRAPPERS: [Wrapper; 125] = [
     wrapper("yarn", "*", "", " cwd ", 0, Package),
 ];
 
+const BWRAP_LONG: &str = " add-seccomp-fd args argv0 block-fd cap-add cap-drop chdir dev dir exec-label file-label gid hostname \
+    info-fd json-status-fd lock-file mqueue overlay-src perms pidns proc remount-ro ro-overlay seccomp size sync-fd tmp-overlay \
+    tmpfs uid unsetenv userns userns-block-fd userns2 ";
+/// The options of `bwrap` with two values.
+const BWRAP_PAIRS: &str = " bind bind-data bind-fd bind-try chmod dev-bind dev-bind-try file ro-bind ro-bind-data ro-bind-fd \
+    ro-bind-try setenv symlink ";
 const DOCKER_EXEC_LONG: &str = " env user workdir env-file detach-keys host context config log-level ";
 const PNPM_LONG: &str = " dir filter workspace-concurrency reporter ";
 /// The own commands of `pnpm` and `yarn`. Any other word is a program of the project.
@@ -280,7 +286,7 @@ impl Wrapper {
         let mut at = 1;
         for verb in self.verbs.split_ascii_whitespace() {
             while let Some(option) = words.get(at)?.as_deref().filter(|word| word.len() > 1 && word[0] == b'-') {
-                at += 1 + usize::from(self.takes_next(option));
+                at += 1 + self.values(option);
             }
             let word = words.get(at)?.as_deref()?;
             if verb == ANY_WORD {
@@ -314,7 +320,7 @@ impl Wrapper {
             } else if word == b"-" && self.name == "env" {
                 at += 1;
             } else if takes_options && word.len() > 1 && word[0] == b'-' {
-                at += 1 + usize::from(self.takes_next(word));
+                at += 1 + self.values(word);
             } else if operands > 0 {
                 operands -= 1;
                 at += 1;
@@ -328,14 +334,15 @@ impl Wrapper {
         if at < words.len() { Some(Inner { at, runs: self.runs }) } else { None }
     }
 
-    /// Returns true if the value of this option is the next word.
-    fn takes_next(&self, option: &[u8]) -> bool {
+    /// The number of words behind this option that are its values.
+    fn values(&self, option: &[u8]) -> usize {
         if let Some(long) = option.strip_prefix(b"--") {
-            return is_listed(long, self.long);
+            let has_two = self.name == "bwrap" && is_listed(long, BWRAP_PAIRS);
+            return if has_two { 2 } else { usize::from(is_listed(long, self.long)) };
         }
         let letters = &option[1..];
         let first = letters.iter().position(|letter| self.letters.as_bytes().contains(letter));
-        first.is_some_and(|at| at + 1 == letters.len())
+        usize::from(first.is_some_and(|at| at + 1 == letters.len()))
     }
 }
 

@@ -28,6 +28,11 @@ fn every_layer_is_a_leaf() {
     check("watch -n1 'git status'", &["watch -n1 git status", "watch > git status"]);
     check("ssh -p 22 h 'cd /x && make'", &["ssh -p 22 h cd /x && make", "ssh > cd /x @~", "ssh > make @/x"]);
     check("time git push", &["git push"]);
+    check(
+        "bwrap --ro-bind / / --dev /dev --unshare-net rm -r a",
+        &["bwrap --ro-bind / / --dev /dev --unshare-net rm -r a", "bwrap > rm -r a"],
+    );
+    check("bwrap --setenv A b --chdir /x -- rm a", &["bwrap --setenv A b --chdir /x -- rm a", "bwrap > rm a @/x"]);
     check("git -c alias.x='!rm y' x", &["git -c alias.x=!rm y x", "git > rm y"]);
     check("env -S 'rm -f x'", &["env -S rm -f x", "env > env rm -f x", "env > env > rm -f x"]);
 }
@@ -381,11 +386,29 @@ fn the_words_of_a_loop_are_known() {
 
 #[test]
 fn functions_and_aliases_are_judged_with_what_they_hide() {
-    check("git() { rm x; }; git push", &["git() > rm x @$PWD", "git push"]);
+    check("git() { rm x; }; git push", &["git() > rm x @$PWD", "git() > rm x", "git push"]);
     check(
         "alias g='git push'\ng -f",
         &["alias g=git push", "alias g > git push @$PWD", "alias g > git push -f", "g -f"],
     );
+}
+
+#[test]
+fn the_body_of_a_function_gets_the_words_of_its_call() {
+    let called = |text: &str| {
+        let lines: Vec<String> = leaves(text).iter().map(line).collect();
+        lines.into_iter().filter(|line| !line.contains('$')).collect::<Vec<_>>()
+    };
+    assert_eq!(called("f() { rm \"a/$1\" $2; }; f ../b c"), ["f() > rm a/../b c", "f ../b c"]);
+    assert_eq!(called("f() { local x=$1; rm \"$x\"; }; f a"), ["f() > local x=a", "f() > rm a", "f a"]);
+    assert_eq!(called("cd /b; f() { rm $1; }; f a"), ["cd /b", "f() > rm a @/b", "f a @/b"]);
+    // It may call itself or another one, and what it sets is set at a time that is not known.
+    assert_eq!(called("f() { f $1; x=$1; }; f a; rm \"$x\""), ["f() > f a", "f a"]);
+    let two = "g() { f \"$1\"; }; f() { git \"$@\"; }; g push";
+    assert_eq!(called(two), ["g() > f() > git push", "g() > f push", "g push"]);
+    // A call without words tells nothing, nor one of unknown words.
+    assert_eq!(called("f() { rm \"$1\"; }; f"), ["f"]);
+    assert_eq!(called("f() { rm \"$1\"; }; f \"$y\""), [] as [&str; 0]);
 }
 
 #[test]

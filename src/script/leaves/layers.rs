@@ -240,9 +240,10 @@ fn layer_name(name: &str, words: &[Argument]) -> Vec<u8> {
 
 /// The directory that the options of a wrapper name for its program.
 fn chosen_directory(name: &str, options: &[Argument]) -> Option<Argument> {
-    let letter = match name {
+    let letter: &[u8] = match name {
         "env" => b"-C",
         "sudo" => b"-D",
+        "bwrap" => b"--chdir",
         _ => return None,
     };
     option_value(options, letter, letter).or_else(|| option_value(options, b"--chdir", b"--chdir="))

@@ -1,5 +1,7 @@
 //! Compound commands: groups, conditions, loops, functions.
 
+use std::rc::Rc;
+
 use super::{ReadStep, ShellText};
 use crate::limits;
 use crate::script::tree::{List, PipelineStage, Problem, ShellWord, StageKind, WordPart};
@@ -193,7 +195,7 @@ impl ShellText<'_> {
         if !self.is_compound() {
             return Err(Problem::Syntax);
         }
-        let body = Box::new(self.deeper(Self::compound_stage)?);
+        let body = Rc::new(self.deeper(Self::compound_stage)?);
         let name = name.literal().unwrap_or_default();
         Ok(PipelineStage { kind: StageKind::Function { name, body }, redirects: Vec::new() })
     }
