@@ -13,6 +13,8 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
+pub(super) use past::preview;
+
 use super::columns::{self, Column};
 use super::config_file::ConfigFile;
 use super::explain::{VIA_COLUMNS, WORD_COLUMNS, lossy, state};
@@ -45,6 +47,7 @@ reads the file when it starts. Without one, nothing is judged.
 
 The rules stand in ~/.config/rexec/config.toml ($XDG_CONFIG_HOME), in a subset
 of TOML: tables, texts, numbers, true and false, arrays of texts, comments.
+rexec init writes the first one, with packs that watch.
 
   [gate]
   mode = \"watch\"               # or enforce

@@ -6,6 +6,7 @@
 mod back;
 mod file;
 mod plan;
+mod rules;
 mod store;
 
 use std::path::Path;
@@ -43,12 +44,23 @@ and no login shell is changed.
 
 The links that the settings name are in ~/.local/share/rexec/shells. No host is
 started for such an agent: while none runs, its commands fail.
+
+On a terminal, you are then asked whether rules shall watch what agents run, if
+you have no ~/.config/rexec/config.toml: you see what the packs git, files and
+database would have asked about in the last 14 days. A file that is there is
+never changed; you get the lines for it. rexec uninit takes the file away, as
+long as it is as it was written. rexec help gate says what rules do.
 ",
     codes: &[(1, "nothing was changed, or a file names another shell")],
-    examples: &["rexec init", "rexec init claude codex", "rexec init --yes --force opencode"],
+    examples: &["rexec init", "rexec init claude codex", "rexec init --yes --packs git,files,database"],
     call: &Call::<InitCall> {
         options: &[
             Opt::flag("-y, --yes", |q| q.is_sure = true, "do not ask"),
+            Opt::value(
+                "--packs LIST",
+                |q, v| q.packs = v.check(rules::packs_of(&v.text())),
+                "write a config.toml with these packs, as git,files,database, without a question; none: write none",
+            ),
             Opt::flag("--force", |q| q.force = true, "replace another shell that a file names; uninit puts it back"),
         ],
         words: Words::many("[AGENT...]", Values::Words(&permanent::PROGRAMS), |q, w| {
@@ -56,7 +68,15 @@ started for such an agent: while none runs, its commands fail.
             q.agents.retain(|other| agent.as_ref().is_none_or(|agent| other.name() != agent.name()));
             q.agents.extend(agent);
         }),
-        run: init,
+        run: |call| {
+            let (wanted, may_ask) = (call.packs.clone(), !call.is_sure);
+            let code = set_agents(call)?;
+            // After a no, there is no second question.
+            if wanted.is_some() || (may_ask && code == exit_code::SUCCESS) {
+                rules::offer(wanted.as_deref())?;
+            }
+            Ok(code)
+        },
     },
 };
 
@@ -65,6 +85,7 @@ struct InitCall {
     agents: Vec<KnownAgent>,
     is_sure: bool,
     force: bool,
+    packs: Option<Vec<&'static str>>,
 }
 
 fn agent(given: &mut Given<'_>) -> Option<KnownAgent> {
@@ -75,7 +96,7 @@ fn agent(given: &mut Given<'_>) -> Option<KnownAgent> {
     }))
 }
 
-fn init(mut call: InitCall) -> Result<u8, Notice> {
+fn set_agents(mut call: InitCall) -> Result<u8, Notice> {
     let shim = installed::shim().ok_or(run::NO_SHIM)?;
     let store = InitStore::of_user()?;
     let links = store.links();

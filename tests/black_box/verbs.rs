@@ -109,6 +109,7 @@ fn valid(word: &str) -> &'static str {
         "WHEN" => "never",
         "PROTOCOL" => "current",
         "A:B" => "1:2",
+        "LIST" => "git",
         "T" | "TIME" | "S" | "SECONDS" | "SPAN" | "DURATION" => "1h",
         _ => "1",
     }

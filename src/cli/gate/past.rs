@@ -28,6 +28,11 @@ use crate::text::escape::escape_line;
 
 /// How far back `replay` and `learn` read without `--since`.
 const SINCE: &str = "14d";
+/// The same, in days.
+const SINCE_DAYS: u64 = 14;
+/// The most commands that are shown to somebody who has no rules yet, and their columns.
+const PREVIEWED_MAX: usize = 8;
+const PREVIEW_COLUMNS: usize = 66;
 /// The most commands that `replay` lists. Further ones are counted.
 const LISTED_MAX: usize = 10_000;
 /// Columns of a rule's name.
@@ -72,6 +77,12 @@ pub(super) fn replay(call: &GateCall) -> Result<u8, Notice> {
         told::tell(format_args!("{unlisted} more are not listed; name a later time with --since"));
     }
     Ok(if replay.found.is_empty() { exit_code::FAILURE } else { exit_code::SUCCESS })
+}
+
+/// The sentences on what rules would have asked about, for somebody who has none yet.
+pub(in crate::cli) fn preview(gate: Gate) -> Result<String, Notice> {
+    let past = Past::of(&GateCall::default(), &Sheet::standard())?;
+    Ok(Replay::of(&past, Gate::default(), gate)?.preview())
 }
 
 /// The journals, and the commands in them that are meant.
@@ -276,6 +287,26 @@ impl Replay {
             out.write_all(self.table(sheet).as_bytes())?;
         }
         out.write_all(self.summary().as_bytes())
+    }
+
+    /// The last of the listed commands, with the number of all.
+    fn preview(&self) -> String {
+        let all = counted(self.counts.commands, "command", "commands");
+        let asked = self.counts.asks + self.counts.denies;
+        match (self.counts.commands, asked) {
+            (0, _) => return "The journal has no commands yet to try them on.\n".to_owned(),
+            (_, 0) => return format!("Of {all} in the last {SINCE_DAYS} days, they would have asked about none.\n"),
+            _ => {}
+        }
+        let mut text = format!("Of {all} in the last {SINCE_DAYS} days, they would have asked about {asked}:\n\n");
+        let hidden = self.found.len().saturating_sub(PREVIEWED_MAX);
+        for run in &self.found[hidden..] {
+            text += &format!("  #{}  {}\n", run.run, escape_line(&run.leaf, PREVIEW_COLUMNS));
+        }
+        if asked > PREVIEWED_MAX as u64 {
+            text += &format!("  and {} earlier ones\n", asked - PREVIEWED_MAX as u64);
+        }
+        text + "\n"
     }
 
     /// How many of the listed commands a rule is the reason for.

@@ -9,6 +9,7 @@ use rexec_sh::protocol::notice::Notice;
 use super::agent;
 use super::file::SettingsFile;
 use super::plan::{self, PlannedChange};
+use super::rules;
 use super::store::{InitStore, Links};
 use crate::cli::run::permanent::{self, KnownAgent};
 use crate::cli::say;
@@ -26,6 +27,8 @@ Each file gets back the bytes that it had before rexec init. What others have
 changed in it since stays. You see each change as a diff, and are asked.
 Without AGENT this takes back everything. The links go with the last setting
 that names them; as long as a file names one, they stay, and you are told.
+Without AGENT, a config.toml that rexec init wrote goes, too, if nobody has
+changed it.
 Aliases that an earlier rexec init has put into a profile go together, with
 any agent that has no file of settings.
 
@@ -52,15 +55,17 @@ fn uninit(agents: &[KnownAgent], is_sure: bool) -> Result<u8, Notice> {
     let is_meant = |file: &ChangedFile| agents.is_empty() || agents.iter().any(|agent| concerns(file, agent));
     let (meant, kept): (Vec<_>, Vec<_>) = record.files.into_iter().partition(is_meant);
     record.files = kept;
-    if meant.is_empty() {
+    let rules = if agents.is_empty() { rules::plan_back() } else { None };
+    if meant.is_empty() && rules.is_none() {
         // Links that a setting named when the last change was taken back.
         let has_links = agents.is_empty() && record.files.is_empty() && store.links().exists();
         let are_gone = has_links && finish(&store, &record, &[])?;
         return say(if are_gone { "the links are gone\n" } else { "nothing to do\n" });
     }
     let paths: Vec<PathBuf> = meant.iter().map(|file| PathBuf::from(&file.path)).collect();
+    let has_agents = !meant.is_empty();
     let changes = meant.into_iter().map(plan_back).collect::<Result<Vec<_>, _>>()?;
-    let needed: Vec<PlannedChange> = changes.into_iter().filter(PlannedChange::is_needed).collect();
+    let needed: Vec<PlannedChange> = changes.into_iter().chain(rules).filter(PlannedChange::is_needed).collect();
     plan::show(&needed)?;
     if !needed.is_empty() && !is_sure && !plan::is_wanted(needed.len(), "rexec uninit")? {
         return say("nothing was changed\n").map(|_| exit_code::FAILURE);
@@ -69,7 +74,7 @@ fn uninit(agents: &[KnownAgent], is_sure: bool) -> Result<u8, Notice> {
     needed.iter().rev().try_for_each(|change| change.make().map(|_| ()))?;
     needed.iter().for_each(|change| leave_directories(&change.changed, &mut record));
     finish(&store, &record, &paths)?;
-    say("done; restart the agents that run\n")
+    say(if has_agents { "done; restart the agents that run\n" } else { "done\n" })
 }
 
 /// Hands the directories that stay, because a file of the record is in them, over to that file.

@@ -2,6 +2,7 @@
 //! every byte comes back.
 
 mod files;
+mod rules;
 mod shown;
 
 use std::fs;
