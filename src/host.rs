@@ -40,6 +40,7 @@
 //! | `Callers` (`callers.rs`) | which agents call, the numbers of their sessions, and what `rexec run` has started |
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
 //! | `Rules` (`rules.rs`) | the person's rules, which are asked about every command |
+//! | `Judges` (`judges.rs`) | the processes that ask the rules about long commands, and those that wait for one |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
 //! Where to look for:
@@ -70,6 +71,7 @@ mod door;
 mod idle_end;
 mod input_pipe;
 mod json_command;
+mod judges;
 mod keeper;
 mod notices;
 mod notifier;
@@ -128,6 +130,7 @@ use callers::Callers;
 use context::Context;
 use door::Door;
 use idle_end::IdleEnd;
+use judges::Judges;
 use keeper::Keeper;
 use notifier::Notifier;
 use opening::Opened;
@@ -178,6 +181,7 @@ pub struct Host {
     projects: ProjectSessions,
     rpc: RpcClients,
     rules: Option<Rules>,
+    judges: Judges,
     closing: Closing,
 }
 
@@ -212,6 +216,7 @@ impl Host {
             projects: opened.projects,
             rpc: RpcClients::default(),
             rules,
+            judges: Judges::default(),
             closing: Closing::No,
             options,
         };
@@ -263,6 +268,7 @@ impl Host {
             self.screen.deadline(),
             self.recorder.deadline(),
             self.rpc.deadline(),
+            self.judges.deadline(),
             closer::deadline(),
             closing,
         ];
@@ -309,6 +315,7 @@ impl Host {
             Source::Control(job) => self.runs.remember_control(job, event),
             Source::Stream(job, stream) => self.runs.remember_stream(job, stream, event),
             Source::Input(job) => self.runs.remember_input(job, event),
+            Source::Judge(job) => self.judges.remember(job, event),
             Source::Screen => {
                 self.screen.remember(event);
                 false
@@ -353,6 +360,7 @@ impl Host {
                 Source::Peer(id) => self.visit_peer(id),
                 Source::Control(job) => self.runs.visit_control(job, &mut Context { turn, engine, peers }),
                 Source::Input(job) => self.runs.flush_input(job, turn),
+                Source::Judge(job) => self.visit_judge(job),
                 Source::Stream(job, stream) => {
                     self.runs.flush_keys(job, turn, peers);
                     self.runs.flush_answer(job, engine);
@@ -371,6 +379,7 @@ impl Host {
         self.tick_runs();
         self.tick_keys();
         self.tick_reports();
+        self.tick_judges();
         self.reports.notes.tick(self.turn.now, &mut self.screen, &mut self.recorder);
         self.tick_idle();
         self.callers.started.tick(&mut self.screen, self.turn.now);
@@ -507,7 +516,8 @@ impl Host {
 
     /// Tells the runs which of the host's children belong to none of them.
     fn note_helpers(&mut self) {
-        let helpers = self.starts.pids().chain(self.recorder.pid()).chain(self.screen.helpers());
+        let helpers =
+            self.starts.pids().chain(self.recorder.pid()).chain(self.screen.helpers()).chain(self.judges.pids());
         self.runs.note_helpers(helpers.chain(self.notifier.pids()).chain(closer::pids()).chain(looker::pids()));
     }
 

@@ -178,6 +178,7 @@ fn rules(GateRecord { r#do: verdict, rule, leaf, by, after_ms }: &GateRecord, is
     let answer = if is_refused { "no" } else { "yes" };
     let decided = match by.as_str() {
         "watch" | "rule" => String::new(),
+        "unread" => " · not all of it was read".to_owned(),
         "away" => " · nobody was there to ask".to_owned(),
         "nobody" => " · nobody had decided".to_owned(),
         "timeout" => format!(" · nobody answered in {}", duration(after_ms.unwrap_or(0))),

@@ -66,8 +66,8 @@ impl Engine {
         Some(id)
     }
 
-    /// Adds a job that is not queued before a person has said yes to it. [`Engine::on_judged`] follows. `None` if there are
-    /// `JOBS_MAX` already.
+    /// Adds a job that is not queued before the person's rules, or that person, have allowed it. [`Engine::on_judged`]
+    /// follows. `None` if there are `JOBS_MAX` already.
     pub fn submit_held(&mut self) -> Option<JobId> {
         let id = self.add(Job::new())?;
         self.held.insert(id, false);
@@ -200,9 +200,15 @@ impl Engine {
         self.tell(id, |job| job.on_hangup(stream));
     }
 
-    /// The person's rules do not allow all of the job; see [`Job::on_judged`].
-    pub fn on_judged(&mut self, id: JobId, judgement: Judgement, now: Instant) {
-        self.tell(id, |job| job.on_judged(judgement, now));
+    /// The person's rules have judged the job; see [`Job::on_judged`]. `None` if they allow all of it. A job of
+    /// [`Engine::submit_held`] that they neither refuse nor hold is queued.
+    pub fn on_judged(&mut self, id: JobId, judgement: Option<Judgement>, now: Instant) {
+        if let Some(judgement) = judgement {
+            self.tell(id, |job| job.on_judged(judgement, now));
+        }
+        if self.jobs.get(&id).is_some_and(|job| job.is_queued() && job.held().is_none()) {
+            self.release(id);
+        }
     }
 
     /// See [`Job::refuse`].
@@ -212,12 +218,17 @@ impl Engine {
 
     /// It was decided whether a held job runs. If it does, it is queued by its number.
     pub fn decide(&mut self, id: JobId, decision: Decision, now: Instant) {
-        if self.tell(id, |job| job.decide(decision, now)) != Some(true) {
-            return;
+        if self.tell(id, |job| job.decide(decision, now)) == Some(true) {
+            self.release(id);
         }
+    }
+
+    /// Queues a job on which nobody decides any longer.
+    fn release(&mut self, id: JobId) {
         match self.held.remove(&id) {
             Some(true) => _ = self.apart_queue.insert(id),
-            _ => self.enqueue(id),
+            Some(false) => self.enqueue(id),
+            None => return,
         }
         self.start_queued();
     }

@@ -139,7 +139,7 @@ impl Judgement {
     fn kept_bytes(&self) -> usize {
         let Self { verdict: _, rule, leaf, why, consequence } = self;
         let subject = match consequence {
-            Consequence::Watched => 0,
+            Consequence::Watched | Consequence::Unread => 0,
             Consequence::Refused(Refusal { subject, .. }) | Consequence::Asked { subject, .. } => subject.kept_bytes(),
         };
         size_of::<Self>() + rule.as_ref().map_or(0, String::len) + leaf.len() + why.len() + subject
@@ -151,12 +151,22 @@ impl Judgement {
 pub enum Consequence {
     /// Nothing: it is shown.
     Watched,
+    /// The same: it is allowed, though not all of it was read.
+    Unread,
     Refused(Refusal),
     /// The command is held for this long, or until a person has decided.
     Asked {
         subject: Subject,
         wait: Duration,
     },
+}
+
+impl Consequence {
+    /// Returns true if the command does not run at once.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        !matches!(self, Self::Watched | Self::Unread)
+    }
 }
 
 /// The decision on a command that was held.

@@ -1,28 +1,38 @@
 //! The rules of the person's file: the host asks them about every command that it runs. Rules that are only watched hold
 //! none.
 //!
-//! Invariants: without rules nothing is read; a call of more than `RULES_CALL_BYTES_MAX` is not read, and counts as one of
-//! which it is not known what runs; what a judgement says has no secret of the command's environment or of its text; what
-//! an agent is told of it has no word that the agent takes for its own sandbox.
+//! Invariants: without rules nothing is read; a call of more than `RULES_CALL_BYTES_MAX` is not read by the host itself
+//! (`judges.rs`); what a judgement says has no secret of the command's environment or of its text; what an agent is told
+//! of it has no word that the agent takes for its own sandbox.
 
 use crate::core::end::{Refusal, RefusalCause, Subject};
 use crate::core::entry::{Consequence, Judgement};
 use crate::front::command::Command;
 use crate::gate::{Action, Away, Cause, Facts, Gate, GateMode, Judged, Verdict, sandbox_words, shown_leaf};
 use crate::limits;
-use crate::script::{Argument, Leaf};
+use crate::script::{Argument, Leaf, VariableLookup};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::redact::Redactor;
 
 /// Columns of a leaf in a judgement.
 const LEAF_COLUMNS: usize = 400;
+/// What a judge answers if there is no finding.
+const NOTHING_FOUND: &str = "nothing\n";
 /// Columns of a leaf in what an agent is told.
 const TOLD_COLUMNS: usize = 80;
 
 #[derive(Debug)]
 pub(super) struct Rules {
     gate: Gate,
+}
+
+/// A verdict that does not allow a command, or allows one of which not all was read; and the leaf that it is on, as it is
+/// shown.
+#[derive(Debug)]
+pub(super) struct Finding<'r> {
+    verdict: Verdict<'r>,
+    leaf: String,
 }
 
 impl Rules {
@@ -48,9 +58,27 @@ impl Rules {
         }
     }
 
-    /// What they say of a command that begins in this directory. `None` if they allow it. `is_attended` says that a person
-    /// is there to answer.
-    pub(super) fn judge(&self, command: &Command, directory: &[u8], is_attended: bool) -> Option<Judgement> {
+    /// Returns true if a command is to be read by a judge.
+    pub(super) fn is_long(command: &Command) -> bool {
+        command.exec.iter().map(Vec::len).sum::<usize>() > limits::RULES_CALL_BYTES_MAX
+    }
+
+    /// What they find in a command that begins in this directory. `None` if they have read all of it and allow it.
+    pub(super) fn judge(&self, command: &Command, directory: &[u8]) -> Option<Finding<'_>> {
+        self.judge_leaves(command, directory, |value| self.gate.leaves_of_call(&command.exec, value))
+    }
+
+    /// As [`Self::judge`], for one that could not be read.
+    pub(super) fn judge_unread(&self, command: &Command, directory: &[u8]) -> Option<Finding<'_>> {
+        self.judge_leaves(command, directory, |_| vec![Leaf::too_long()])
+    }
+
+    fn judge_leaves(
+        &self,
+        command: &Command,
+        directory: &[u8],
+        leaves: impl FnOnce(VariableLookup<'_>) -> Vec<Leaf>,
+    ) -> Option<Finding<'_>> {
         let run = command.run()?;
         let value = |name: &[u8]| match name {
             b"PWD" => Some(directory.to_vec()),
@@ -69,36 +97,69 @@ impl Rules {
             project: command.depth.and_then(|depth| above(directory, depth)),
             home: home.as_deref(),
         };
-        let leaves = if command.exec.iter().map(Vec::len).sum::<usize>() > limits::RULES_CALL_BYTES_MAX {
-            vec![Leaf::too_long()]
-        } else {
-            self.gate.leaves_of_call(&command.exec, &value)
-        };
-        let judged = Judged::of(&self.gate, leaves, &facts);
-        let at = judged.strictest().filter(|&at| judged.verdicts[at].action != Action::Allow)?;
-        let verdict = &judged.verdicts[at];
+        let judged = Judged::of(&self.gate, leaves(&value), &facts);
+        let strictest = judged.strictest().filter(|&at| judged.verdicts[at].action != Action::Allow);
+        let at = strictest.or_else(|| judged.leaves.iter().position(Leaf::is_unread))?;
         let redactor = command.redactor();
         let leaf = redactor.masked_command(&shown_leaf(&without_secrets(&judged.leaves[at], &redactor)));
-        let leaf = escape_line(&leaf, LEAF_COLUMNS);
-        Some(Judgement {
+        Some(Finding { verdict: judged.verdicts[at], leaf: escape_line(&leaf, LEAF_COLUMNS) })
+    }
+
+    /// What follows from a finding. `is_attended` says that a person is there to answer.
+    pub(super) fn judgement(&self, finding: Finding<'_>, is_attended: bool) -> Judgement {
+        let Finding { verdict, leaf } = finding;
+        Judgement {
             verdict: verdict.action.word(),
             rule: verdict.cause.rule().map(ToString::to_string),
             why: verdict.sentence(&leaf),
-            consequence: self.consequence(verdict, &leaf, is_attended),
+            consequence: self.consequence(&verdict, &leaf, is_attended),
             leaf,
-        })
+        }
+    }
+
+    /// What a judge answers: a line with the action, the cause, the place of the rule, and the leaf.
+    pub(super) fn encode(&self, finding: Option<&Finding<'_>>) -> Vec<u8> {
+        let Some(Finding { verdict, leaf }) = finding else { return NOTHING_FOUND.into() };
+        let place = |rule| self.gate.rules.iter().position(|own| std::ptr::eq(own, rule)).unwrap_or(usize::MAX);
+        let (cause, place) = match verdict.cause {
+            Cause::NoRule => ("none", 0),
+            Cause::Rule(rule) => ("rule", place(rule)),
+            Cause::PerhapsRule(rule) => ("perhaps", place(rule)),
+            Cause::Opaque => ("opaque", 0),
+            Cause::Foreign => ("foreign", 0),
+        };
+        format!("{} {cause} {place} {leaf}\n", verdict.action.word()).into_bytes()
+    }
+
+    /// Decodes a judge's answer: `Some(None)` if there is no finding, `None` if it is not an answer.
+    pub(super) fn decode(&self, answer: &[u8]) -> Option<Option<Finding<'_>>> {
+        let answer = std::str::from_utf8(answer).ok()?;
+        if answer == NOTHING_FOUND {
+            return Some(None);
+        }
+        let line = answer.strip_suffix('\n')?;
+        let [action, cause, place, leaf] = line.splitn(4, ' ').collect::<Vec<_>>().try_into().ok()?;
+        let action = [Action::Allow, Action::Ask, Action::Deny].into_iter().find(|known| known.word() == action)?;
+        let rule = || self.gate.rules.get(place.parse::<usize>().ok()?);
+        let cause = match cause {
+            "none" => Cause::NoRule,
+            "rule" => Cause::Rule(rule()?),
+            "perhaps" => Cause::PerhapsRule(rule()?),
+            "opaque" => Cause::Opaque,
+            "foreign" => Cause::Foreign,
+            _ => return None,
+        };
+        Some(Some(Finding { verdict: Verdict { action, cause }, leaf: leaf.to_owned() }))
     }
 
     /// What follows from a verdict that does not allow a leaf, which is shown like this.
     fn consequence(&self, verdict: &Verdict<'_>, leaf: &str, is_attended: bool) -> Consequence {
-        if !self.are_in_force() {
-            return Consequence::Watched;
-        }
         let subject = subject(verdict, leaf);
         let refused = |cause| Consequence::Refused(Refusal { subject: subject.clone(), cause });
         let rule = verdict.cause.rule();
         match verdict.action {
-            Action::Allow => Consequence::Watched,
+            Action::Allow => Consequence::Unread,
+            Action::Ask | Action::Deny if !self.are_in_force() => Consequence::Watched,
             Action::Deny => refused(RefusalCause::Denied),
             Action::Ask => match rule.and_then(|rule| rule.away).unwrap_or(self.gate.away) {
                 Away::Deny if !is_attended => refused(RefusalCause::Away),
@@ -161,6 +222,31 @@ fn above(directory: &[u8], depth: u8) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::load;
+
+    #[test]
+    fn a_judge_answers_in_a_line_and_half_of_it_is_no_answer() {
+        let text = b"[[rule]]\ndo = 'deny'\nrun = 'rm'\n[[rule]]\nname = 'push'\ndo = 'ask'\nrun = 'git push'\n";
+        let rules = Rules::new(load(text, "config.toml").expect("rules").gate);
+        let [list, push] = &rules.gate.rules[..] else { panic!("two rules") };
+        for (action, cause, leaf) in [
+            (Action::Deny, Cause::Rule(list), "rm -r a  b"),
+            (Action::Ask, Cause::PerhapsRule(push), "git $x"),
+            (Action::Ask, Cause::Opaque, ""),
+            (Action::Deny, Cause::Foreign, "awk 'é'"),
+            (Action::Allow, Cause::NoRule, "(it is too long)"),
+        ] {
+            let verdict = Verdict { action, cause };
+            let answer = rules.encode(Some(&Finding { verdict, leaf: leaf.to_owned() }));
+            let found = rules.decode(&answer).expect("an answer").expect("a finding");
+            assert_eq!((found.verdict.sentence("x"), &*found.leaf), (verdict.sentence("x"), leaf));
+            assert!(rules.decode(&answer[..answer.len() - 1]).is_none());
+        }
+        assert!(rules.decode(&rules.encode(None)).is_some_and(|found| found.is_none()));
+        for other in ["", "nothing", "ask rule 2 x\n", "ask rule\n", "maybe opaque 0 x\n", "deny other 0 x\n"] {
+            assert!(rules.decode(other.as_bytes()).is_none(), "{other}");
+        }
+    }
 
     #[test]
     fn a_project_lies_some_steps_above_a_directory() {

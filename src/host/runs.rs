@@ -55,6 +55,7 @@ use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Stream;
 use crate::core::job::{Job, Order};
+use crate::front::command::Command;
 use crate::guard::orphans::Kin;
 use crate::guard::spawn;
 use crate::io::port::Port;
@@ -141,12 +142,15 @@ impl Runs {
         self.all.get(&job)?.peer
     }
 
+    /// A command that has not begun and can.
+    pub(super) fn pending_command(&self, job: JobId) -> Option<&Command> {
+        Some(&self.all.get(&job)?.pending.as_ref()?.as_ref().ok()?.command)
+    }
+
     /// The effect of a signal on a command that has not begun.
     pub(super) fn at_start(&self, job: JobId, signal: Signal) -> AtStart {
-        match self.all.get(&job).and_then(|run| run.pending.as_ref()) {
-            Some(Ok(pending)) => pending.command.run().map_or(AtStart::Ends, |run| run.at_start(signal)),
-            _ => AtStart::Ends,
-        }
+        let run = self.pending_command(job).and_then(Command::run);
+        run.map_or(AtStart::Ends, |run| run.at_start(signal))
     }
 
     /// Sets the timer for a look at a run's guard, or at what its dead guard left. Call it when either may have changed.

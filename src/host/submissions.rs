@@ -12,17 +12,18 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 
 use super::Host;
 use super::context::Context;
+use super::judges::LongCall;
 use super::notices::{BUSY, RELAYED};
 use super::peer::Peer;
 use super::peers::Peers;
 use super::project_sessions::is_in_use;
 use super::reports::{BegunReport, ClosedReport, FoundShim};
+use super::rules::Rules;
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
 use crate::core::card::{Card, Place};
 use crate::core::end::StartError;
 use crate::core::engine::JobId;
-use crate::core::entry::Consequence;
 use crate::core::job::Job;
 use crate::core::log::Lag;
 use crate::front::answer::Answer;
@@ -92,7 +93,7 @@ impl Host {
     /// A command that came as words in JSON, which gets the host's environment.
     pub(super) fn submit_words(&mut self, id: PeerId, request: &CommandRequest) {
         let Some(pid) = self.peers.get(id).map(|peer| peer.pid) else { return };
-        let is_attended = self.runs.prompts.wait(self.turn.now).is_some();
+        let is_attended = self.is_attended();
         let (mut command, descriptors) = self.starts.json_command(request, is_attended);
         self.callers.identify(&mut command, None);
         self.starts.add_groups(pid, &mut command, &mut self.screen);
@@ -128,9 +129,12 @@ impl Host {
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
         self.projects.find_depth(&mut command);
-        let is_attended = self.runs.prompts.wait(self.turn.now).is_some();
-        let judgement = self.rules.as_ref().and_then(|rules| rules.judge(&command, dir, is_attended));
-        let is_held = judgement.as_ref().is_some_and(|judged| judged.consequence != Consequence::Watched);
+        let long_call = (self.rules.is_some() && Rules::is_long(&command)).then(|| dir.to_vec());
+        let judgement = self.rules.as_ref().filter(|_| long_call.is_none()).and_then(|rules| {
+            let finding = rules.judge(&command, dir)?;
+            Some(rules.judgement(finding, self.is_attended()))
+        });
+        let is_held = judgement.as_ref().map_or(long_call.is_some(), |judged| judged.consequence.holds());
         let job = if is_held { self.engine.submit_held()? } else { self.engine.submit()? };
         // The snapshot that an agent takes of its shell would hand them on to the commands that follow.
         let has_markers = self.options.markers && !command.line.is_probe;
@@ -147,7 +151,7 @@ impl Host {
         let secrets = self.secrets_of(&command);
         let card = self.card(job, &command, dir, None);
         self.record(&card, &command, dir, secrets.as_ref());
-        if let Some(judgement) = judgement {
+        if judgement.is_some() {
             self.engine.on_judged(job, judgement, self.turn.now);
         }
         let kills_group = command.kills_group;
@@ -156,7 +160,56 @@ impl Host {
         let is_held_by_shim = peer.and_then(|id| self.peers.get(id)).is_some_and(Peer::lets_go);
         let run = ActiveRun::new(pending, description, share, self.turn.now);
         self.runs.insert(job, ActiveRun { peer, is_held_by_shim, ..run });
+        if let Some(directory) = long_call {
+            self.judges.add(LongCall { job, directory });
+            self.begin_judges();
+        }
         Some(job)
+    }
+
+    /// Returns true if a person is there to answer.
+    fn is_attended(&self) -> bool {
+        self.runs.prompts.wait(self.turn.now).is_some()
+    }
+
+    /// Makes judges for long calls, as many as there may be.
+    fn begin_judges(&mut self) {
+        while let Some(call) = self.judges.next_waiting() {
+            let Some(command) = self.runs.pending_command(call.job) else {
+                self.engine.on_judged(call.job, None, self.turn.now);
+                continue;
+            };
+            let Some(rules) = &self.rules else { return };
+            let directory = call.directory.clone();
+            let judge = || rules.encode(rules.judge(command, &directory).as_ref());
+            if let Err(call) = self.judges.begin(call, judge, &mut self.turn) {
+                self.on_judge_answer(&call, &[]);
+            }
+        }
+    }
+
+    pub(super) fn visit_judge(&mut self, job: JobId) {
+        if let Some((call, answer)) = self.judges.visit(job, &mut self.turn) {
+            self.on_judge_answer(&call, &answer);
+            self.begin_judges();
+        }
+    }
+
+    pub(super) fn tick_judges(&mut self) {
+        while let Some(call) = self.judges.next_late(&mut self.turn) {
+            self.on_judge_answer(&call, &[]);
+            self.begin_judges();
+        }
+    }
+
+    /// Does with a long call what its judge has found. One that is not read counts as such.
+    fn on_judge_answer(&mut self, call: &LongCall, answer: &[u8]) {
+        let Some(rules) = &self.rules else { return };
+        let command = self.runs.pending_command(call.job);
+        let unread = || rules.judge_unread(command?, &call.directory);
+        let finding = rules.decode(answer).unwrap_or_else(unread);
+        let judgement = finding.map(|finding| rules.judgement(finding, self.is_attended()));
+        self.engine.on_judged(call.job, judgement, self.turn.now);
     }
 
     /// Takes the reports that have come from sandboxes.

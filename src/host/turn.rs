@@ -37,6 +37,8 @@ pub(super) enum Source {
     Control(JobId),
     /// A command's input has room, or nobody reads it any more.
     Input(JobId),
+    /// The judge of a command has an answer, or is gone.
+    Judge(JobId),
     /// A command has written something, or no process holds the stream any more.
     Stream(JobId, Stream),
 }

@@ -138,6 +138,7 @@ fn record_end(end: &End, record: &mut RunEnd) {
 fn gate_record(Judgement { verdict, rule, leaf, consequence, .. }: &Judgement) -> GateRecord {
     let by = match consequence {
         Consequence::Watched => "watch",
+        Consequence::Unread => "unread",
         Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }) => "away",
         Consequence::Refused(_) => "rule",
         // Until somebody decides.
@@ -154,6 +155,7 @@ fn gate_record(Judgement { verdict, rule, leaf, consequence, .. }: &Judgement) -
 
 fn judgement_line(job: JobId, Judgement { why, consequence, .. }: &Judgement) -> String {
     match consequence {
+        Consequence::Unread => format!("… allowed, though not all of it was read: {why}"),
         Consequence::Watched => format!("… watched: {why}"),
         Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }) => {
             format!("… refused, because nobody is here to ask: {why}")

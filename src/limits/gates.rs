@@ -24,6 +24,11 @@ pub const HOLD_TOLD_AFTER: Duration = Duration::from_secs(2);
 pub const QUESTION_SEEN: Duration = Duration::from_millis(500);
 /// How long a person is waited for, unless the rules say otherwise.
 pub const ASK_WAIT: Duration = Duration::from_secs(60);
-/// The longest call that the host's rules are asked about, bytes. Reading it may take a millisecond, in which the host
+/// The longest call that the host reads itself to judge it, bytes. Reading it may take a millisecond, in which the host
 /// serves nobody.
 pub const RULES_CALL_BYTES_MAX: usize = 8 << 10;
+/// Processes that read longer calls at once. Further calls wait.
+pub const JUDGES_MAX: usize = 4;
+/// How long such a process may read, which takes some 10 ms where it is not delayed. Then it is killed, and the call counts
+/// as one of which it is not known what runs.
+pub const JUDGE_WAIT: Duration = Duration::from_secs(10);

@@ -85,6 +85,15 @@ impl Leaf {
         Self::opaque(OpaqueReason::NotRead(Problem::TooLong))
     }
 
+    /// Returns true if it stands for a part of the text that the shell may run and that is beyond the bounds of what is
+    /// read.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        use Problem::{TooDeep, TooLong, TooMany};
+        let LeafState::Opaque(reason) = self.state else { return false };
+        matches!(reason, OpaqueReason::TooManyLeaves | OpaqueReason::NotRead(TooDeep | TooMany | TooLong))
+    }
+
     /// A leaf of which nothing is known.
     pub(super) fn opaque(reason: OpaqueReason) -> Self {
         Self {

@@ -48,7 +48,7 @@ pub(crate) fn comes_true_within(time: Duration, is_true: impl Fn() -> bool) -> b
 }
 
 /// Returns true if a child has not ended. Reaps it if the kernel does not.
-pub(super) fn is_living_child(pid: Pid) -> bool {
+pub(crate) fn is_living_child(pid: Pid) -> bool {
     // SAFETY: the call takes numbers and a null pointer, and waits for nothing.
     unsafe { nix::libc::waitpid(pid.number(), std::ptr::null_mut(), nix::libc::WNOHANG) == 0 }
 }

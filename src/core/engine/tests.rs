@@ -197,11 +197,27 @@ fn effects(engine: &mut Engine) -> Vec<Effect> {
 }
 
 #[test]
+fn a_job_that_is_judged_later_starts_unless_it_is_refused_held_or_ended_by_then() {
+    let (mut engine, now) = (Engine::default(), Instant::now());
+    let unread = Judgement { consequence: Consequence::Unread, ..asked() };
+    let judged: Vec<JobId> = (0..4).map(|_| engine.submit_held().unwrap()).collect();
+    let other = engine.submit().unwrap();
+    assert_eq!(effects(&mut engine), [Effect::Start(other)], "it does not wait for them");
+    engine.stop(judged[3], Stopper::Caller, Duration::ZERO, now);
+    for (&id, judgement) in judged.iter().zip([None, Some(unread), Some(asked()), None]) {
+        engine.on_judged(id, judgement, now);
+    }
+    assert_eq!(effects(&mut engine), [Effect::Start(judged[0]), Effect::Start(judged[1])]);
+    engine.on_judged(judged[0], None, now);
+    assert_eq!(effects(&mut engine), [], "once");
+}
+
+#[test]
 fn a_held_job_starts_after_a_yes_and_takes_no_room_before() {
     let (mut engine, now) = (Engine::default(), Instant::now());
     let decision = |is_yes| Decision { is_yes, by: Decider::Client, why: None };
     let held: Vec<JobId> = (0..4).map(|_| engine.submit_held().unwrap()).collect();
-    held.iter().for_each(|&id| engine.on_judged(id, asked(), now));
+    held.iter().for_each(|&id| engine.on_judged(id, Some(asked()), now));
     engine.set_apart(held[3]);
     let others: Vec<JobId> = (0..limits::RUNNING_MAX).map(|_| engine.submit().unwrap()).collect();
     assert_eq!(effects(&mut engine), others.iter().map(|&id| Effect::Start(id)).collect::<Vec<_>>());

@@ -36,7 +36,7 @@ impl Job {
         let consequence = judgement.consequence.clone();
         self.log.push(Entry::Judged(Box::new(judgement)));
         match consequence {
-            Consequence::Watched => {}
+            Consequence::Watched | Consequence::Unread => {}
             Consequence::Refused(refusal) => self.refuse(refusal),
             Consequence::Asked { subject, wait } => {
                 let (until, tell_at) = (now + wait, Some(now + limits::HOLD_TOLD_AFTER));

@@ -60,15 +60,15 @@ pub struct RunEnd {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GateRecord {
-    /// `ask` or `deny`.
+    /// `ask` or `deny`; `allow` if not all of it was read.
     pub r#do: String,
     /// The rule that decided, by its name and its place. `None` if a setting did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// The program that it was about, with its arguments, without secrets.
     pub leaf: String,
-    /// Who decided: `watch` (nobody, it ran), `rule` and `away` (it was refused at once), `console`, `client` or `timeout`.
-    /// `nobody` if it was stopped before.
+    /// Who decided: `watch` and `unread` (nobody, it ran), `rule` and `away` (it was refused at once), `console`, `client` or
+    /// `timeout`. `nobody` if it was stopped before.
     pub by: String,
     /// How long it waited for that, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -112,6 +112,51 @@ fn a_denied_command_does_not_run_and_its_agent_reads_why() {
     host.finish();
 }
 
+/// A text of so many bytes, as agents put in front of a command, and the command.
+fn long(bytes: usize, command: &str) -> String {
+    let function = "f() { local a=\"$1\"; echo \"$a\" | sed s/a/b/; }\n";
+    format!("{}{command}", function.repeat(bytes.div_ceil(function.len())))
+}
+
+#[test]
+fn a_long_call_is_judged_as_a_short_one_and_the_others_do_not_wait_for_it() {
+    let host = host(RULES, PLAIN);
+    fs::write(host.home.join("file"), "").expect("a file");
+    let told = "rexec: nothing was run: \"rm -f file\" is refused by rule list: Nothing is deleted here.\n";
+    let mut denied: Vec<Calling> = (0..8).map(|_| start(&host, &long(20_000, "touch new; rm -f file"))).collect();
+    assert_eq!(host.run("printf other").out(), "other");
+    for calling in &mut denied {
+        assert_eq!(refused(calling), told);
+    }
+    assert!(host.home.join("file").exists() && !host.home.join("new").exists());
+    let mut held = start(&host, &long(20_000, "printf push"));
+    asks(&host, 10);
+    assert_eq!(answer(&host, "10 yes").0, 0);
+    assert_eq!(held.finish(PATIENCE).expect("it ends").out(), "push");
+    assert_eq!(host.run(&long(20_000, "printf plain")).out(), "plain");
+    assert_eq!(end(&host, 11)["gate"], Value::Null);
+    host.finish();
+}
+
+#[test]
+fn what_is_beyond_the_bounds_is_named_and_does_what_the_rules_say_of_it() {
+    let many = format!("{}rm -f file", "true;".repeat(5_000));
+    let host_of = |opaque: &str| host(&RULES.replace("[gate]\n", &format!("[gate]\nopaque = \"{opaque}\"\n")), PLAIN);
+    let host = host_of("allow");
+    assert_eq!(host.run(&many).code(), 0);
+    let gate = json!({"do": "allow", "leaf": "(there are too many programs)", "by": "unread"});
+    assert_eq!(end(&host, 1)["gate"], gate);
+    let row = "… allowed, though not all of it was read: it is not known what `(there are too many programs)` runs \
+               (opaque = \"allow\")\n";
+    assert!(host.console_text().contains(row), "{}", host.console_text());
+    host.finish();
+    let host = host_of("deny");
+    let told = "rexec: nothing was run: \"(there are too many programs)\" is refused by the rules of your user: it is not \
+                known what it runs\n";
+    assert_eq!(refused(&mut start(&host, &many)), told);
+    host.finish();
+}
+
 /// A word by which Codex knows its own sandbox would make it offer a run outside of that.
 #[test]
 fn an_agent_never_reads_the_words_of_its_own_sandbox() {
