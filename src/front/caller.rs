@@ -3,6 +3,8 @@
 mod marks;
 
 pub use marks::{CallerMarks, lacks_sessions};
+use std::time::Duration;
+
 use rexec_sh::protocol::agents::started;
 
 use crate::limits;
@@ -34,6 +36,18 @@ pub fn agent(known: Option<&str>) -> Option<Agent> {
         "opencode" => Some(Agent::Opencode),
         "Kimi Code" => Some(Agent::Kimi),
         "Mistral Vibe" => Some(Agent::Vibe),
+        _ => None,
+    }
+}
+
+/// How long an agent waits for a command that has no output, unless its model says otherwise; then it kills the command.
+/// `None` if that is not known, or it waits on.
+#[must_use]
+pub fn patience(agent: &str) -> Option<Duration> {
+    match agent {
+        "mini-swe-agent" => Some(Duration::from_secs(30)),
+        "opencode" | "Qwen Code" => Some(Duration::from_secs(120)),
+        "Gemini CLI" => Some(Duration::from_secs(300)),
         _ => None,
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::core::end::{Refusal, RefusalCause, Subject};
 use crate::core::entry::{Consequence, Judgement};
+use crate::front::caller::patience;
 use crate::front::command::Command;
 use crate::gate::{Action, Away, Cause, Facts, Gate, GateMode, Judged, Verdict, sandbox_words, shown_leaf};
 use crate::limits;
@@ -105,14 +106,14 @@ impl Rules {
         Some(Finding { verdict: judged.verdicts[at], leaf: escape_line(&leaf, LEAF_COLUMNS) })
     }
 
-    /// What follows from a finding. `is_attended` says that a person is there to answer.
-    pub(super) fn judgement(&self, finding: Finding<'_>, is_attended: bool) -> Judgement {
+    /// What follows from a finding about a command of this agent. `is_attended` says that a person is there to answer.
+    pub(super) fn judgement(&self, finding: Finding<'_>, agent: &str, is_attended: bool) -> Judgement {
         let Finding { verdict, leaf } = finding;
         Judgement {
             verdict: verdict.action.word(),
             rule: verdict.cause.rule().map(ToString::to_string),
             why: verdict.sentence(&leaf),
-            consequence: self.consequence(&verdict, &leaf, is_attended),
+            consequence: self.consequence(&verdict, &leaf, agent, is_attended),
             leaf,
         }
     }
@@ -153,7 +154,7 @@ impl Rules {
     }
 
     /// What follows from a verdict that does not allow a leaf, which is shown like this.
-    fn consequence(&self, verdict: &Verdict<'_>, leaf: &str, is_attended: bool) -> Consequence {
+    fn consequence(&self, verdict: &Verdict<'_>, leaf: &str, agent: &str, is_attended: bool) -> Consequence {
         let subject = subject(verdict, leaf);
         let refused = |cause| Consequence::Refused(Refusal { subject: subject.clone(), cause });
         let rule = verdict.cause.rule();
@@ -165,7 +166,9 @@ impl Rules {
                 Away::Deny if !is_attended => refused(RefusalCause::Away),
                 Away::Deny | Away::Wait => {
                     let wait = rule.and_then(|rule| rule.wait).unwrap_or(self.gate.ask_wait);
-                    Consequence::Asked { subject, wait }
+                    // A command that its agent kills is an error for its model, which tries again. A refusal says more.
+                    let most = patience(agent).map(|patience| patience.saturating_sub(limits::PATIENCE_LEFT));
+                    Consequence::Asked { subject, wait: most.map_or(wait, |most| wait.min(most)) }
                 }
             },
         }
@@ -245,6 +248,30 @@ mod tests {
         assert!(rules.decode(&rules.encode(None)).is_some_and(|found| found.is_none()));
         for other in ["", "nothing", "ask rule 2 x\n", "ask rule\n", "maybe opaque 0 x\n", "deny other 0 x\n"] {
             assert!(rules.decode(other.as_bytes()).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn no_question_lasts_longer_than_its_agents_patience() {
+        let text = b"[gate]\nmode = 'enforce'\nask_wait = '10m'\n[[rule]]\ndo = 'ask'\nrun = 'rm'\nwait = '15s'\n";
+        let rules = Rules::new(load(text, "config.toml").expect("rules").gate);
+        let wait = |cause, agent| {
+            let verdict = Verdict { action: Action::Ask, cause };
+            match rules.judgement(Finding { verdict, leaf: String::new() }, agent, true).consequence {
+                Consequence::Asked { wait, .. } => wait.as_secs(),
+                other => panic!("{other:?}"),
+            }
+        };
+        for (agent, seconds) in [
+            ("", 600),
+            ("Claude Code", 600),
+            ("mini-swe-agent", 20),
+            ("opencode", 110),
+            ("Qwen Code", 110),
+            ("Gemini CLI", 290),
+        ] {
+            assert_eq!(wait(Cause::Opaque, agent), seconds, "{agent}");
+            assert_eq!(wait(Cause::Rule(&rules.gate.rules[0]), agent), 15, "{agent}");
         }
     }
 

@@ -132,7 +132,7 @@ impl Host {
         let long_call = (self.rules.is_some() && Rules::is_long(&command)).then(|| dir.to_vec());
         let judgement = self.rules.as_ref().filter(|_| long_call.is_none()).and_then(|rules| {
             let finding = rules.judge(&command, dir)?;
-            Some(rules.judgement(finding, self.is_attended()))
+            Some(rules.judgement(finding, command.caller.agent, self.is_attended()))
         });
         let is_held = judgement.as_ref().map_or(long_call.is_some(), |judged| judged.consequence.holds());
         let job = if is_held { self.engine.submit_held()? } else { self.engine.submit()? };
@@ -204,11 +204,9 @@ impl Host {
 
     /// Does with a long call what its judge has found. One that is not read counts as such.
     fn on_judge_answer(&mut self, call: &LongCall, answer: &[u8]) {
-        let Some(rules) = &self.rules else { return };
-        let command = self.runs.pending_command(call.job);
-        let unread = || rules.judge_unread(command?, &call.directory);
-        let finding = rules.decode(answer).unwrap_or_else(unread);
-        let judgement = finding.map(|finding| rules.judgement(finding, self.is_attended()));
+        let (Some(rules), Some(command)) = (&self.rules, self.runs.pending_command(call.job)) else { return };
+        let finding = rules.decode(answer).unwrap_or_else(|| rules.judge_unread(command, &call.directory));
+        let judgement = finding.map(|finding| rules.judgement(finding, command.caller.agent, self.is_attended()));
         self.engine.on_judged(call.job, judgement, self.turn.now);
     }
 

@@ -24,6 +24,8 @@ pub const HOLD_TOLD_AFTER: Duration = Duration::from_secs(2);
 pub const QUESTION_SEEN: Duration = Duration::from_millis(500);
 /// How long a person is waited for, unless the rules say otherwise.
 pub const ASK_WAIT: Duration = Duration::from_secs(60);
+/// A question is over this long before its agent kills the command.
+pub const PATIENCE_LEFT: Duration = Duration::from_secs(10);
 /// The longest call that the host reads itself to judge it, bytes. Reading it may take a millisecond, in which the host
 /// serves nobody.
 pub const RULES_CALL_BYTES_MAX: usize = 8 << 10;
