@@ -325,6 +325,8 @@ pub const INTERRUPT_COUNTS: Duration = Duration::from_secs(10);
 pub const KEYS_SEQUENCE: Duration = Duration::from_millis(100);
 /// This many keys at once were pasted and do nothing.
 pub const KEYS_PASTED_BYTES: usize = 8;
+/// Characters of a reason that the status line shows while it is typed: the last ones.
+pub const KEYS_REASON_SHOWN: usize = 40;
 /// Digits of a command's number that can be typed on the console.
 pub const KEYS_DIGITS_MAX: usize = 15;
 /// Agents' sessions of one day that the status line counts.

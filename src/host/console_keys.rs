@@ -13,6 +13,7 @@ use crate::core::end::Stopper;
 use crate::core::engine::JobId;
 use crate::core::entry::{AnswerPlace, Decider, Decision};
 use crate::core::job::Job;
+use crate::gate::sandbox_words;
 use crate::io::poller::Token;
 use crate::sink::console::keyboard::{KeyAction, Situation};
 use crate::text::escape::escape_text;
@@ -85,7 +86,7 @@ impl Host {
             KeyAction::Answer(run) => self.answer_by_key(JobId(run)),
             KeyAction::Input(run, keys) => self.type_at_console(JobId(run), &keys),
             KeyAction::Leave(run) => self.leave_by_key(JobId(run)),
-            KeyAction::Decide { run, is_yes } => self.decide_by_key(JobId(run), is_yes),
+            KeyAction::Decide { run, is_yes, why } => self.decide_by_key(JobId(run), is_yes, why),
             KeyAction::Explain(run) => self.explain(JobId(run)),
             KeyAction::Blank => self.screen.say(""),
             KeyAction::Redraw => self.screen.redraw(self.turn.now),
@@ -120,11 +121,15 @@ impl Host {
         self.runs.jobs().filter(is_held)
     }
 
-    fn decide_by_key(&mut self, job: JobId, is_yes: bool) {
+    fn decide_by_key(&mut self, job: JobId, is_yes: bool, why: Option<String>) {
         if self.engine.job(job).and_then(Job::held).is_none() {
             return self.screen.tell(format_args!("#{} asks nothing any more", job.0), self.turn.now);
         }
-        self.engine.decide(job, Decision { is_yes, by: Decider::Console, why: None }, self.turn.now);
+        if let Some(words) = why.as_deref().and_then(sandbox_words) {
+            let problem = format_args!("#{} still asks: \"{words}\" is what agents read of their own sandbox", job.0);
+            return self.screen.tell(problem, self.turn.now);
+        }
+        self.engine.decide(job, Decision { is_yes, by: Decider::Console, why }, self.turn.now);
     }
 
     /// Shows all of a held command.

@@ -7,7 +7,7 @@
 //! Invariants: pure, the caller passes the time; no byte that came before the answering began is passed to a run, so
 //! what was typed while a prompt came up stays here; the keys of one read never both begin an answer and do anything
 //! else; no byte that was typed for a run acts on the host or reaches another run; an escape sequence (an arrow key, a
-//! mouse report, a terminal's reply) is swallowed whole, however it is split; pasted text does nothing.
+//! mouse report, a terminal's reply) is swallowed whole, however it is split; pasted text does nothing but add to a reason.
 
 pub mod held;
 pub mod named;
@@ -54,8 +54,8 @@ pub enum KeyAction {
     Input(u64, Vec<u8>),
     /// Answer this run no longer.
     Leave(u64),
-    /// Let this held run begin, or refuse it.
-    Decide { run: u64, is_yes: bool },
+    /// Let this held run begin, or refuse it. A refusal may have a reason.
+    Decide { run: u64, is_yes: bool, why: Option<String> },
     /// See all of the command of this held run.
     Explain(u64),
     /// A blank row.
@@ -77,7 +77,7 @@ pub struct Situation {
     pub shown: Option<u64>,
     /// The run that `i` answers.
     pub asks: Asks,
-    /// The held run on which `y` and `n` decide.
+    /// The held run on which `y`, `n` and `N` decide.
     pub held: Asks,
     pub follows: bool,
     pub is_ending: bool,
@@ -91,12 +91,21 @@ enum Verb {
     Answer,
     Yes,
     No,
+    NoBecause,
 }
 
 impl Verb {
     /// The verb of a key that decides on a held run.
     fn deciding(byte: u8) -> Self {
-        if byte == b'y' { Self::Yes } else { Self::No }
+        match byte {
+            b'y' => Self::Yes,
+            b'N' => Self::NoBecause,
+            _ => Self::No,
+        }
+    }
+
+    fn decides(self) -> bool {
+        matches!(self, Self::Yes | Self::No | Self::NoBecause)
     }
 }
 
@@ -106,6 +115,8 @@ enum Mode {
     Commands,
     /// The number's digits, up to return.
     Number(Verb, String),
+    /// The reason why this held run does not begin, up to return.
+    Reason(u64, Vec<u8>),
     /// Asks whether to end the host: `y` or any other key. Before the time, a `y` was typed together with `q`, and the
     /// question is not asked yet.
     Confirm { asked_at: Option<Instant> },
@@ -144,7 +155,7 @@ impl Keyboard {
                 }
                 return vec![KeyAction::Typing];
             }
-            Mode::Commands | Mode::Number(..) | Mode::Confirm { .. } => {}
+            Mode::Commands | Mode::Number(..) | Mode::Reason(..) | Mode::Confirm { .. } => {}
         }
         let mut keys = bytes.to_vec();
         let mut left = keys.len();
@@ -157,14 +168,27 @@ impl Keyboard {
             return Vec::new();
         }
         if keys.len() >= limits::KEYS_PASTED_BYTES {
-            return vec![KeyAction::Refused("pasted text does nothing here")];
+            return match &mut self.mode {
+                Mode::Reason(_, typed) => {
+                    let left = limits::NO_WHY_BYTES_MAX - typed.len();
+                    typed.extend(keys.iter().map(|&key| if key < b' ' { b' ' } else { key }).take(left));
+                    vec![KeyAction::Typing]
+                }
+                _ => vec![KeyAction::Refused("pasted text does nothing here")],
+            };
         }
         let mut actions = Vec::new();
-        let is_deciding = matches!(self.mode, Mode::Number(Verb::Yes | Verb::No, _));
+        let is_deciding = match self.mode {
+            Mode::Number(verb, _) => verb.decides(),
+            Mode::Reason(..) => true,
+            _ => false,
+        };
         for &key in &keys {
             let mut action = self.key(key, situation, now);
-            if keys.len() > 1 && !is_deciding && matches!(action, Some(KeyAction::Decide { .. })) {
+            let decides = matches!(action, Some(KeyAction::Decide { .. })) || matches!(self.mode, Mode::Reason(..));
+            if keys.len() > 1 && !is_deciding && decides {
                 // It may be a part of a text.
+                self.mode = Mode::Commands;
                 action = Some(KeyAction::Refused("a key that decides comes alone"));
             }
             if self.is_answering() && keys.len() > 1 {
@@ -200,7 +224,7 @@ impl Keyboard {
         match &self.mode {
             Mode::Confirm { asked_at } => *asked_at,
             Mode::Held(held, _) => Some(held.deadline()),
-            Mode::Commands | Mode::Number(..) | Mode::Answering(_) => None,
+            Mode::Commands | Mode::Number(..) | Mode::Reason(..) | Mode::Answering(_) => None,
         }
     }
 
@@ -244,7 +268,8 @@ impl Keyboard {
             Mode::Number(Verb::Follow, digits) => Some(format!("follow which run? #{digits}_")),
             Mode::Number(Verb::Answer, digits) => Some(format!("answer which run? #{digits}_")),
             Mode::Number(Verb::Yes, digits) => Some(format!("let which run begin? #{digits}_")),
-            Mode::Number(Verb::No, digits) => Some(format!("refuse which run? #{digits}_")),
+            Mode::Number(Verb::No | Verb::NoBecause, digits) => Some(format!("refuse which run? #{digits}_")),
+            Mode::Reason(run, typed) => Some(format!("why does #{run} not run? {}_", shown_end(&reason(typed)))),
             Mode::Confirm { asked_at } => {
                 let what = match running {
                     0 => "end the host?".to_owned(),
@@ -270,6 +295,7 @@ impl Keyboard {
         match &self.mode {
             Mode::Commands | Mode::Confirm { .. } => None,
             Mode::Number(..) => Some("return does it · Esc leaves"),
+            Mode::Reason(..) => Some("return refuses it · Esc leaves"),
             Mode::Answering(_) => Some("^] takes them back"),
             Mode::Held(..) => Some("Esc ends this"),
         }
@@ -299,6 +325,7 @@ impl Keyboard {
         match std::mem::take(&mut self.mode) {
             Mode::Commands => self.command(byte, situation, now),
             Mode::Number(verb, digits) => Some(self.number(verb, digits, byte, now)),
+            Mode::Reason(run, typed) => Some(self.reason(run, typed, byte)),
             Mode::Confirm { asked_at: None } if matches!(byte, b'y' | b'Y') => Some(KeyAction::End),
             unasked @ Mode::Confirm { asked_at: Some(_) } if matches!(byte, b'y' | b'Y') => {
                 self.mode = unasked;
@@ -351,8 +378,9 @@ impl Keyboard {
                 }
                 Asks::Nobody => (Mode::Commands, KeyAction::Refused("no run waits for input")),
             },
-            b'y' | b'n' => match situation.held {
-                Asks::One(run) => (Mode::Commands, KeyAction::Decide { run, is_yes: byte == b'y' }),
+            b'y' | b'n' | b'N' => match situation.held {
+                Asks::One(run) if byte == b'N' => (Mode::Reason(run, Vec::new()), KeyAction::Typing),
+                Asks::One(run) => (Mode::Commands, KeyAction::Decide { run, is_yes: byte == b'y', why: None }),
                 Asks::Several => (Mode::Number(Verb::deciding(byte), String::new()), KeyAction::Typing),
                 Asks::NotNow => (Mode::Commands, KeyAction::Refused("look what asks, then press the key again")),
                 Asks::Nobody => return None,
@@ -383,8 +411,12 @@ impl Keyboard {
                     (_, Err(_)) => KeyAction::Typing,
                     (Verb::Kill, Ok(number)) => KeyAction::Kill(number),
                     (Verb::Follow, Ok(number)) => KeyAction::Follow(Some(number)),
-                    (Verb::Yes, Ok(run)) => KeyAction::Decide { run, is_yes: true },
-                    (Verb::No, Ok(run)) => KeyAction::Decide { run, is_yes: false },
+                    (Verb::Yes, Ok(run)) => KeyAction::Decide { run, is_yes: true, why: None },
+                    (Verb::No, Ok(run)) => KeyAction::Decide { run, is_yes: false, why: None },
+                    (Verb::NoBecause, Ok(run)) => {
+                        self.mode = Mode::Reason(run, Vec::new());
+                        KeyAction::Typing
+                    }
                     (Verb::Answer, Ok(number)) => {
                         self.mode = Mode::Answering(number);
                         KeyAction::Answer(number)
@@ -403,4 +435,32 @@ impl Keyboard {
         self.mode = Mode::Number(verb, digits);
         KeyAction::Typing
     }
+
+    fn reason(&mut self, run: u64, mut typed: Vec<u8>, byte: u8) -> KeyAction {
+        match byte {
+            b'\r' | b'\n' => {
+                let why = Some(reason(&typed)).filter(|why| !why.is_empty());
+                return KeyAction::Decide { run, is_yes: false, why };
+            }
+            ESC => return KeyAction::Typing,
+            DELETE | BACKSPACE => while typed.pop().is_some_and(|last| last & 0xc0 == 0x80) {},
+            b' '.. if typed.len() < limits::NO_WHY_BYTES_MAX => typed.push(byte),
+            _ => {}
+        }
+        self.mode = Mode::Reason(run, typed);
+        KeyAction::Typing
+    }
+}
+
+/// The reason that was typed.
+fn reason(typed: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(typed).chars().filter(|c| !c.is_control() && *c != '\u{fffd}').collect();
+    text.trim().to_owned()
+}
+
+/// The end of what is typed, as far as the status line has room for it.
+fn shown_end(text: &str) -> String {
+    let count = text.chars().count();
+    let end: String = text.chars().skip(count.saturating_sub(limits::KEYS_REASON_SHOWN)).collect();
+    if count > limits::KEYS_REASON_SHOWN { format!("…{end}") } else { end }
 }

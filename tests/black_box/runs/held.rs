@@ -377,3 +377,25 @@ fn keys_decide_on_what_the_status_line_names() {
     assert_eq!([1, 2, 3].map(|seq| end(&host, seq)["gate"]["by"].clone()), ["console", "console", "console"]);
     host.finish();
 }
+
+#[test]
+fn a_refusal_on_the_console_has_a_reason() {
+    let wrapper = &["env", "TERM=xterm"];
+    let host = host(RULES, Setup { terminal: true, wrapper, ..PLAIN });
+    says(&host, "? keys");
+    types(&host, b" ");
+    let mut held = start(&host, "printf here");
+    says(&host, "y run #1");
+    presses(&host, b"N", "why does #1 not run? ");
+    types(&host, b" it is in the sandbox");
+    says(&host, "it is in the sandbox_");
+    types(&host, b"\r");
+    says(&host, "#1 still asks: \"sandbox\" is what agents read of their own sandbox");
+    presses(&host, b"N", "why does #1 not run? ");
+    types(&host, b" not on a Friday");
+    says(&host, "not on a Friday_");
+    types(&host, b"\r");
+    let told = refused(&mut held);
+    assert!(told.contains("your user refused \"printf here\": ") && told.ends_with("not on a Friday\n"), "{told}");
+    host.finish();
+}

@@ -44,7 +44,7 @@ fn each_key_has_its_meaning() {
 
 #[test]
 fn a_key_decides_on_the_held_run_that_is_named_and_on_no_other() {
-    let decides = |run, is_yes| Some(KeyAction::Decide { run, is_yes });
+    let decides = |run, is_yes| Some(KeyAction::Decide { run, is_yes, why: None });
     let does = |keys: &[u8], situation| press(&mut Keyboard::default(), keys, situation);
     assert_eq!((does(b"y", HELD), does(b"n", HELD)), (decides(47, true), decides(47, false)));
     assert_eq!(does(b"e", HELD), Some(KeyAction::Explain(47)));
@@ -72,7 +72,35 @@ fn a_key_that_comes_with_others_decides_nothing() {
     keyboard.push(b"y12\r", several, now);
     assert_eq!(question(&keyboard, 1), None, "all of it was refused");
     keyboard.push(b"y", several, now);
-    assert_eq!(keyboard.push(b"12\r", several, now).pop(), Some(KeyAction::Decide { run: 12, is_yes: true }));
+    let yes = KeyAction::Decide { run: 12, is_yes: true, why: None };
+    assert_eq!(keyboard.push(b"12\r", several, now).pop(), Some(yes));
+}
+
+#[test]
+fn a_refusal_has_the_reason_that_is_typed_or_pasted_and_none_without_return() {
+    let now = Instant::now();
+    let refusal = |run, why: Option<&str>| KeyAction::Decide { run, is_yes: false, why: why.map(str::to_owned) };
+    let mut keyboard = Keyboard::default();
+    assert_eq!(press(&mut keyboard, b"N", HELD), Some(KeyAction::Typing));
+    assert_eq!(question(&keyboard, 1).unwrap(), "why does #47 not run? _");
+    assert_eq!(press(&mut keyboard, "no\tyé\x7f\x7f n".as_bytes(), HELD), Some(KeyAction::Typing));
+    keyboard.push(b"ot on\na Friday\r", HELD, now);
+    assert_eq!(question(&keyboard, 1).unwrap(), "why does #47 not run? no not on a Friday_");
+    assert_eq!(keyboard.push(b"!\r", HELD, now).pop(), Some(refusal(47, Some("no not on a Friday !"))));
+    assert_eq!(question(&keyboard, 1), None);
+    let several = Situation { held: Asks::Several, ..HELD };
+    assert_eq!(press(&mut keyboard, b"N12\r\r", several), Some(refusal(12, None)));
+    assert_eq!(press(&mut keyboard, b"Nno\x1b", HELD), Some(KeyAction::Typing));
+    assert_eq!(question(&keyboard, 1), None);
+    // A text that begins with this key.
+    let actions = keyboard.push(b"No\r", HELD, now);
+    assert!(!actions.iter().any(|action| matches!(action, KeyAction::Decide { .. })), "{actions:?}");
+    assert_eq!(question(&keyboard, 1), None);
+    press(&mut keyboard, b"N", HELD);
+    let long = "0123456789".repeat(30);
+    keyboard.push(long.as_bytes(), HELD, now);
+    assert_eq!(question(&keyboard, 1).unwrap(), format!("why does #47 not run? …{}_", "0123456789".repeat(4)));
+    assert_eq!(press(&mut keyboard, b"x\r", HELD), Some(refusal(47, Some(&long[..limits::NO_WHY_BYTES_MAX]))));
 }
 
 #[test]
