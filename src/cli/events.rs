@@ -12,7 +12,7 @@ use super::output::VerbOutput;
 use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words, json};
 use super::{cannot_write, chosen, service, shown_json};
 use crate::core::end::Failure;
-use crate::front::rpc::client::read_event;
+use crate::front::rpc::client::HostLine;
 use crate::front::rpc::events::Event;
 use crate::front::rpc::methods::method;
 use crate::front::rpc::params::{RunEvent, SubscribeParams};
@@ -68,7 +68,10 @@ fn follow(EventsCall { mut runs, tells_ports, is_json }: EventsCall) -> Result<u
     let mut out = VerbOutput::standard();
     while is_for_all || !runs.is_empty() {
         let Some(line) = calls.next_event()? else { break };
-        let event = read_event(&line);
+        let event = match HostLine::read(&line) {
+            Some(HostLine::Event(event)) => Some(event),
+            _ => None,
+        };
         if let Some(Event::Closed(note)) = &event {
             runs.remove(&note.run);
         }

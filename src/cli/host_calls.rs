@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::ask::{self, AskError};
-use crate::front::rpc::client::{AnswerValue, call_line, read_answer};
+use crate::front::rpc::client::{AnswerValue, HostLine, call_line};
 use crate::front::rpc::error::{BAD_PARAMS, NAME_TAKEN, NO_SUCH_RUN, RpcError};
 use crate::front::rpc::methods::RpcMethod;
 use crate::limits;
@@ -94,13 +94,10 @@ impl HostCalls {
     /// Sends a call; returns its number.
     pub(super) fn send<M: RpcMethod<Params: Serialize>>(&mut self, params: &M::Params) -> Result<u64, CallError> {
         self.last_id += 1;
-        let line = call_line::<M>(self.last_id, params);
-        if line.len() > limits::JSON_LINE_BYTES_MAX {
+        let line = call_line::<M>(self.last_id, params).map_err(|_| {
             let message = format!("the call is too long: the host takes {} bytes", limits::JSON_LINE_BYTES_MAX);
-            return Err(CallError::Refused(
-                RpcError::new(BAD_PARAMS, message).hint("shorten arguments or environment"),
-            ));
-        }
+            CallError::Refused(RpcError::new(BAD_PARAMS, message).hint("shorten arguments or environment"))
+        })?;
         let mut sent = 0;
         if let Some(proof) = self.proof.take() {
             sent = socket::send(self.stream.get_ref(), &line, &[proof.as_raw_fd()]).map_err(CallError::lost)?;
@@ -127,8 +124,10 @@ impl HostCalls {
         if line.is_empty() {
             return Err(CallError::lost(io::ErrorKind::UnexpectedEof.into()));
         }
-        let (id, answer) = read_answer(&line).ok_or(CallError::Ask(AskError::Unclear))?;
-        Ok((id, answer.map_err(CallError::Refused)))
+        match HostLine::read(&line) {
+            Some(HostLine::Answer(id, answer)) => Ok((id, answer.map_err(CallError::Refused))),
+            _ => Err(CallError::Ask(AskError::Unclear)),
+        }
     }
 
     /// Reads a line of the host, which is empty at its end.

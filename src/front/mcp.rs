@@ -234,8 +234,8 @@ impl McpServer {
             }
         };
         if let ToolCall::Exec(exec) = &mut call {
-            exec.params.insert("whoami".to_owned(), json!(self.whoami(&params)));
-            exec.params.insert("caller_session".to_owned(), json!(self.identity.session));
+            exec.whoami = Some(self.whoami(&params));
+            exec.caller_session = Some(self.identity.session.clone());
         }
         self.last_call += 1;
         self.calls.insert(self.last_call, PendingCall::new(id.clone(), era, &params, call, now));

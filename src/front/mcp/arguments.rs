@@ -1,30 +1,35 @@
 //! The arguments of a tool call. Each mistake becomes a sentence for the agent's model, which tries again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::front::keys;
 use crate::front::numbers::make_whole;
+use crate::front::rpc::params::{SignalName, SignalParams};
+use crate::front::rpc::start::{EnvMode, StartParams, StreamMode};
 use crate::limits;
 
 /// A parsed tool call.
 #[derive(Debug)]
 pub(super) enum ToolCall {
-    Exec(ExecArguments),
-    Output { run: u64, after: Option<u64>, wait: Duration },
+    /// A start, without the caller's name.
+    Exec(Box<StartParams>),
+    Output {
+        run: u64,
+        after: Option<u64>,
+        wait: Duration,
+    },
     Write(WriteArguments),
-    Kill { run: u64, signal: Option<String> },
-    List { all: bool },
+    Kill {
+        run: u64,
+        signal: Option<SignalName>,
+    },
+    List {
+        all: bool,
+    },
     CheckHost,
-}
-
-#[derive(Debug)]
-pub(super) struct ExecArguments {
-    /// The parameters of `exec.start`, without the caller's name.
-    pub(super) params: Map<String, Value>,
-    pub(super) background: bool,
-    pub(super) tty: bool,
 }
 
 /// Something to type.
@@ -33,8 +38,8 @@ pub(super) struct WriteArguments {
     pub(super) run: u64,
     pub(super) text: String,
     pub(super) key: Option<keys::Key>,
-    /// The request for the host after it has taken the first one.
-    pub(super) next: Option<(&'static str, serde_json::Value)>,
+    /// The signal for the run after the host has taken the text.
+    pub(super) next: Option<SignalParams>,
     pub(super) eof: bool,
     pub(super) wait: Duration,
 }
@@ -64,39 +69,33 @@ impl ToolCall {
 }
 
 fn exec(given: &mut Arguments, dir: &str) -> Result<ToolCall, String> {
-    let mut params = Map::new();
-    let mut set = |name: &str, value: Value| params.insert(name.to_owned(), value);
-    match (given.text("command")?, given.texts("argv")?) {
+    let (command, argv) = match (given.text("command")?, given.texts("argv")?) {
         (Some(_), Some(_)) => return Err(given.wrong("takes command or argv, and not both")),
-        (Some(command), None) if !command.trim().is_empty() => set("command", json!(command)),
-        (None, Some(argv)) if argv.first().is_some_and(|program| !program.is_empty()) => set("argv", json!(argv)),
+        (Some(command), None) if !command.trim().is_empty() => (Some(command), None),
+        (None, Some(argv)) if argv.first().is_some_and(|program| !program.is_empty()) => (None, Some(argv)),
         _ => return Err(given.wrong("needs command, a string, or argv, a list of strings that begins with a program")),
     };
-    set("dir", json!(absolute(given.text("dir")?, dir)));
+    let dir = Some(absolute(given.text("dir")?, dir));
     let env = environment(given)?;
-    let (clear_env, tty, background) = (given.flag("clear_env")?, given.flag("tty")?, given.flag("background")?);
-    set("env", Value::Object(env));
-    set("env_mode", json!(if clear_env { "whole" } else { "add" }));
-    set("mode", json!(if tty { "pty" } else { "pipes" }));
-    if !tty {
-        set("combined", json!(true));
-    }
-    set("stream", json!(true));
-    for name in ["stdin", "name", "why"] {
-        if let Some(text) = given.text(name)? {
-            set(name, json!(text));
-        }
-    }
-    if given.flag("keep_stdin")? {
-        set("keep_stdin", json!(true));
-    }
-    if background {
-        set("background", json!(true));
-    }
-    if let Some(timeout) = given.seconds("timeout", limits::TIMEOUT_MAX)? {
-        set("timeout", json!(timeout));
-    }
-    Ok(ToolCall::Exec(ExecArguments { params, background, tty }))
+    let env_mode = if given.flag("clear_env")? { EnvMode::Whole } else { EnvMode::Add };
+    let (tty, background) = (given.flag("tty")?, given.flag("background")?);
+    Ok(ToolCall::Exec(Box::new(StartParams {
+        command,
+        argv,
+        dir,
+        env,
+        env_mode,
+        mode: if tty { StreamMode::Pty } else { StreamMode::Pipes },
+        combined: !tty,
+        stream: true,
+        background,
+        stdin: given.text("stdin")?,
+        name: given.text("name")?,
+        why: given.text("why")?,
+        keep_stdin: given.flag("keep_stdin")?,
+        timeout: given.seconds("timeout", limits::TIMEOUT_MAX)?.unwrap_or_default(),
+        ..StartParams::default()
+    })))
 }
 
 /// The directory, made absolute. The host checks it.
@@ -109,20 +108,26 @@ fn absolute(given: Option<String>, base: &str) -> String {
 }
 
 /// `envs` and `env`, each an object or a list of `VAR=VAL`.
-fn environment(given: &mut Arguments) -> Result<Map<String, Value>, String> {
-    let mut env = Map::new();
+fn environment(given: &mut Arguments) -> Result<BTreeMap<String, String>, String> {
+    const FORMS: &str = "an object of strings, or a list of strings like VAR=VAL";
+    let mut env = BTreeMap::new();
     for name in ["envs", "env"] {
         match given.take(name) {
             None => {}
-            Some(Value::Object(entries)) if entries.values().all(Value::is_string) => env.extend(entries),
+            Some(Value::Object(entries)) => {
+                for (key, value) in entries {
+                    let Value::String(value) = value else { return Err(given.wrong_value(name, FORMS)) };
+                    env.insert(key, value);
+                }
+            }
             Some(Value::Array(entries)) => {
                 let pairs = entries.iter().map(|entry| entry.as_str()?.split_once('='));
                 for pair in pairs {
                     let Some((key, value)) = pair else { return Err(given.wrong_value(name, "strings like VAR=VAL")) };
-                    env.insert(key.to_owned(), json!(value));
+                    env.insert(key.to_owned(), value.to_owned());
                 }
             }
-            Some(_) => return Err(given.wrong_value(name, "an object of strings, or a list of strings like VAR=VAL")),
+            Some(_) => return Err(given.wrong_value(name, FORMS)),
         }
     }
     Ok(env)
@@ -155,6 +160,7 @@ fn kill(given: &mut Arguments) -> Result<ToolCall, String> {
         Some(Value::Number(number)) => Some(number.to_string()),
         Some(_) => return Err(given.wrong_value("signal", "a signal's name or number")),
     };
+    let signal = signal.map(|word| word.parse().map_or(SignalName::Name(word), SignalName::Number));
     Ok(ToolCall::Kill { run, signal })
 }
 

@@ -4,10 +4,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::arguments::{ExecArguments, ToolCall, WriteArguments};
+use super::arguments::{ToolCall, WriteArguments};
 use super::excerpt::OutputExcerpt;
 use super::message::is_id;
 use super::revision::Era;
+use crate::front::how_ended::HowEnded;
+use crate::front::rpc::params::SignalName;
+use crate::front::rpc::start::StartParams;
 use crate::limits;
 
 #[derive(Debug)]
@@ -30,7 +33,7 @@ pub(super) struct PendingCall {
 #[derive(Debug)]
 pub(super) enum Work {
     /// The host gets these parameters.
-    Start(ExecArguments),
+    Start(Box<StartParams>),
     /// The host was asked to start a command.
     Starting {
         background: bool,
@@ -41,14 +44,14 @@ pub(super) enum Work {
         run: u64,
         background: bool,
         excerpt: OutputExcerpt,
-        ending: Option<RunEnding>,
+        ending: Option<HowEnded>,
     },
     /// The host is asked for the output of a run.
     Read(OutputReading),
     Write(WriteArguments),
     Kill {
         run: u64,
-        signal: Option<String>,
+        signal: Option<SignalName>,
     },
     List {
         all: bool,
@@ -132,26 +135,4 @@ pub(super) struct KnownRun {
     pub(super) seen: u64,
     /// It has a terminal.
     pub(super) tty: bool,
-}
-
-/// The end of a run.
-#[derive(Debug)]
-pub(super) struct RunEnding {
-    pub(super) exit: i64,
-    pub(super) signal: Option<String>,
-    pub(super) error: Option<String>,
-    pub(super) message: Option<String>,
-}
-
-impl RunEnding {
-    /// The end in the host's message; `None` if the run has not ended.
-    pub(super) fn of(said: &Value) -> Option<Self> {
-        let text = |name: &str| match said.get(name)? {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            _ => None,
-        };
-        let exit = said.get("exit")?.as_i64()?;
-        Some(Self { exit, signal: text("signal"), error: text("error"), message: text("message") })
-    }
 }

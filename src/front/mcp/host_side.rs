@@ -1,18 +1,25 @@
-//! The requests to the host that tool calls need, and the handling of its answers.
+//! The calls to the host that tool calls need, and the handling of its answers.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::notice::HOST_NOT_FOUND;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::arguments::WriteArguments;
-use super::call::{KnownRun, OutputReading, PendingCall, RunEnding, Work};
+use super::call::{KnownRun, OutputReading, PendingCall, Work};
 use super::excerpt::OutputExcerpt;
 use super::{McpServer, wording};
-use crate::front::json_line::put_line;
+use crate::front::how_ended::HowEnded;
 use crate::front::keys::{Instead, Key};
+use crate::front::rpc::answers::{
+    AnsweredChunk, Cancelled, ExitedNote, GoneOutput, OutputAnswer, OutputNote, OutputRest, Started,
+};
+use crate::front::rpc::client::{AnswerValue, HostLine, PendingCalls};
+use crate::front::rpc::events::Event;
 use crate::front::rpc::methods::{RpcMethod, method};
+use crate::front::rpc::params::{
+    CancelParams, Encoding, HelloParams, ListParams, OutputParams, SignalName, SignalParams, WriteParams,
+};
 use crate::limits;
 
 #[derive(Debug, Default)]
@@ -20,24 +27,17 @@ pub(super) struct HostSide {
     is_up: bool,
     /// Calls that begin once there is a host.
     waiting: Vec<u64>,
-    last_id: u64,
-    asked: BTreeMap<u64, Asked>,
-    out: Vec<u8>,
+    calls: PendingCalls<(u64, What)>,
 }
 
-/// A request that has no answer yet.
-#[derive(Debug)]
-struct Asked {
-    call: u64,
-    what: What,
-}
-
+/// What a tool call has asked the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Start,
     Output,
     Write,
-    Act,
+    Signal,
+    Cancel,
     List,
     Hello,
     /// Nobody waits for the answer.
@@ -46,26 +46,18 @@ enum What {
 
 impl HostSide {
     pub(super) fn out(&mut self) -> &mut Vec<u8> {
-        &mut self.out
+        self.calls.out()
     }
 
-    /// Sends a request. Returns false if it is longer than the host accepts.
-    fn ask(&mut self, call: u64, what: What, method: &str, params: &Value) -> bool {
-        self.last_id += 1;
-        let before = self.out.len();
-        put_line(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}), &mut self.out);
-        if self.out.len() - before > limits::JSON_LINE_BYTES_MAX {
-            self.out.truncate(before);
-            return false;
-        }
-        self.asked.insert(self.last_id, Asked { call, what });
-        true
+    /// Calls the host. Returns false if the call is longer than the host accepts.
+    fn ask<M: RpcMethod<Params: Serialize>>(&mut self, call: u64, what: What, params: &M::Params) -> bool {
+        self.calls.send::<M>(params, (call, what)).is_ok()
     }
 
     /// Ends a run that nobody waits for.
     pub(super) fn end(&mut self, run: u64) {
-        let grace = u64::try_from(limits::GRACE_CALLER_GONE.as_millis()).unwrap_or(u64::MAX);
-        self.ask(0, What::Nothing, method::Cancel::NAME, &json!({"run": run, "grace_ms": grace}));
+        let grace_ms = u64::try_from(limits::GRACE_CALLER_GONE.as_millis()).ok();
+        self.ask::<method::Cancel>(0, What::Nothing, &CancelParams { run, grace_ms });
     }
 }
 
@@ -98,7 +90,9 @@ impl McpServer {
 
     /// Resets the state, because the connection has ended, and with it everything that the host knew.
     pub fn host_is_gone(&mut self) {
-        self.host = HostSide { last_id: self.host.last_id, ..HostSide::default() };
+        self.host.is_up = false;
+        self.host.waiting.clear();
+        self.host.calls.give_up();
         self.former_runs.extend(std::mem::take(&mut self.runs).into_keys());
         while self.former_runs.len() > limits::MCP_RUNS_MAX {
             self.former_runs.pop_first();
@@ -128,11 +122,12 @@ impl McpServer {
             self.finish(key, &wording::problem(&what, "rexec log lists it"), true);
             return;
         }
-        let (what, method, params) = match &mut call.work {
-            Work::Start(exec) => {
-                let params = Value::Object(std::mem::take(&mut exec.params));
-                call.work = Work::Starting { background: exec.background, tty: exec.tty };
-                (What::Start, method::Start::NAME, params)
+        let host = &mut self.host;
+        let is_sent = match &mut call.work {
+            Work::Start(params) => {
+                let params = std::mem::take(&mut **params);
+                call.work = Work::Starting { background: params.background, tty: params.is_pty() };
+                host.ask::<method::Start>(key, What::Start, &params)
             }
             Work::Read(reading) => {
                 let until = now + reading.wait;
@@ -143,19 +138,25 @@ impl McpServer {
             }
             Work::Write(write) => {
                 let tty = self.runs.get(&write.run).is_none_or(|known| known.tty);
-                let (method, params) = typed(write, tty);
-                (What::Write, method, params)
+                match typed(write, tty) {
+                    Typed::Write(params) => host.ask::<method::Write>(key, What::Write, &params),
+                    Typed::Signal(params) => host.ask::<method::Signal>(key, What::Write, &params),
+                }
             }
             Work::Kill { run, signal: Some(signal) } => {
-                let signal = signal.parse::<u8>().map_or_else(|_| json!(signal), |number| json!(number));
-                (What::Act, method::Signal::NAME, json!({"run": run, "signal": signal}))
+                let params = SignalParams { run: *run, signal: signal.clone() };
+                host.ask::<method::Signal>(key, What::Signal, &params)
             }
-            Work::Kill { run, signal: None } => (What::Act, method::Cancel::NAME, json!({"run": run})),
-            Work::List { all } => (What::List, method::List::NAME, json!({"all": all})),
-            Work::CheckHost => (What::Hello, method::Hello::NAME, json!({})),
+            Work::Kill { run, signal: None } => {
+                host.ask::<method::Cancel>(key, What::Cancel, &CancelParams { run: *run, grace_ms: None })
+            }
+            Work::List { all } => {
+                host.ask::<method::List>(key, What::List, &ListParams { all: *all, ..ListParams::default() })
+            }
+            Work::CheckHost => host.ask::<method::Hello>(key, What::Hello, &HelloParams::default()),
             Work::Starting { .. } | Work::Follow { .. } => return,
         };
-        if !self.host.ask(key, what, method, &params) {
+        if !is_sent {
             let problem = format!("the call is too long: the host takes {} bytes", limits::JSON_LINE_BYTES_MAX);
             self.finish(key, &wording::problem(&problem, "write long input to a file, and read it from there"), true);
         }
@@ -168,73 +169,79 @@ impl McpServer {
         let seen = self.runs.get(&reading.run).map_or(0, |known| known.seen);
         let after = *reading.after.get_or_insert(seen);
         let left = reading.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-        let wait = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-        let params = json!({
-            "run": reading.run, "after": after, "max_bytes": limits::MCP_READ_BYTES, "wait_ms": wait,
-        });
-        self.host.ask(key, What::Output, method::Output::NAME, &params);
+        let params = OutputParams {
+            run: reading.run,
+            after,
+            max_bytes: Some(limits::MCP_READ_BYTES),
+            wait_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+            encoding: Encoding::Text,
+        };
+        self.host.ask::<method::Output>(key, What::Output, &params);
     }
 
     /// Takes a line of the host.
     pub fn host_line(&mut self, line: &[u8], now: Instant) {
-        let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else { return };
-        if let Some(Value::String(method)) = message.get("method") {
-            let run = message.get("params").and_then(|params| params.get("run")).and_then(Value::as_u64);
-            if let (Some(run), Some(params)) = (run, message.get("params")) {
-                match method.as_str() {
-                    "exec.output" => self.on_output(run, params),
-                    "exec.exited" => self.on_exited(run, params, now),
-                    "exec.closed" => self.on_closed(run),
-                    _ => {}
+        match HostLine::read(line) {
+            Some(HostLine::Event(Event::Output(note))) => self.on_output(&note),
+            Some(HostLine::Event(Event::Exited(note))) => self.on_exited(*note, now),
+            Some(HostLine::Event(Event::Closed(note))) => self.on_closed(note.run),
+            Some(HostLine::Answer(id, answer)) => {
+                let Some((call, what)) = self.host.calls.answered(id) else { return };
+                match answer {
+                    Err(error) => self.finish(call, &wording::host_error(error), true),
+                    Ok(answer) => {
+                        if self.on_answer(call, what, answer, now).is_none() {
+                            self.finish(call, &wording::problem("the host's answer is not understood", ""), true);
+                        }
+                    }
                 }
             }
-            return;
-        }
-        let id = message.get("id").and_then(Value::as_u64);
-        let Some(Asked { call, what }) = id.and_then(|id| self.host.asked.remove(&id)) else { return };
-        match message.remove("error") {
-            Some(error) => self.finish(call, &wording::host_error(&error), true),
-            None => self.on_answer(call, what, &message.remove("result").unwrap_or_default(), now),
+            _ => {}
         }
     }
 
-    fn on_answer(&mut self, key: u64, what: What, answer: &Value, now: Instant) {
+    /// Takes an answer. Returns `None` if it has not the form of its method's answers.
+    fn on_answer(&mut self, key: u64, what: What, answer: AnswerValue, now: Instant) -> Option<()> {
         match what {
-            What::Start => self.on_started(key, answer, now),
-            What::Output => self.on_chunks(key, answer, now),
-            What::Write => {
-                let Some(call) = self.calls.get_mut(&key) else { return };
-                if let Work::Write(write) = &mut call.work {
-                    if let Some((method, params)) = write.next.take() {
-                        self.host.ask(key, What::Write, method, &params);
-                        return;
-                    }
-                    call.work = Work::Read(OutputReading::new(write.run, None, write.wait));
-                    self.begin(key, now);
-                }
+            What::Start => self.on_started(key, &answer.form()?, now),
+            What::Output => self.on_chunks(key, answer.form()?, now),
+            What::Write => self.on_written(key, now),
+            What::Signal => {
+                let sent = self.calls.get(&key).and_then(|call| about(&call.work));
+                self.finish(key, &format!("run {} was sent the signal\n", sent.unwrap_or_default()), false);
             }
-            What::Act => {
-                let Some(call) = self.calls.get_mut(&key) else { return };
-                let Work::Kill { run, signal } = &call.work else { return };
-                let (run, is_signal) = (*run, signal.is_some());
-                if is_signal {
-                    self.finish(key, &format!("run {run} was sent the signal\n"), false);
-                } else if answer.get("running").and_then(Value::as_bool) == Some(false) {
-                    self.finish(key, &format!("run {run} was over\n"), false);
-                } else {
-                    // Its last words come with the result.
-                    call.work = Work::Read(OutputReading::new(run, None, limits::MCP_KILL));
-                    self.begin(key, now);
-                }
-            }
-            What::List => self.finish(key, &wording::list(answer), false),
+            What::Cancel => self.on_cancelled(key, &answer.form()?, now),
+            What::List => self.finish(key, &wording::list(&answer.form()?), false),
             What::Hello => self.finish(key, "HOST RUNNING\n", false),
             What::Nothing => {}
         }
+        Some(())
     }
 
-    fn on_started(&mut self, key: u64, answer: &Value, now: Instant) {
-        let Some(run) = answer.get("run").and_then(Value::as_u64) else { return };
+    fn on_written(&mut self, key: u64, now: Instant) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        let Work::Write(write) = &mut call.work else { return };
+        if let Some(params) = write.next.take() {
+            self.host.ask::<method::Signal>(key, What::Write, &params);
+            return;
+        }
+        call.work = Work::Read(OutputReading::new(write.run, None, write.wait));
+        self.begin(key, now);
+    }
+
+    fn on_cancelled(&mut self, key: u64, Cancelled { running }: &Cancelled, now: Instant) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        let Work::Kill { run, .. } = call.work else { return };
+        if *running {
+            // Its last words come with the result.
+            call.work = Work::Read(OutputReading::new(run, None, limits::MCP_KILL));
+            self.begin(key, now);
+        } else {
+            self.finish(key, &format!("run {run} was over\n"), false);
+        }
+    }
+
+    fn on_started(&mut self, key: u64, &Started { run }: &Started, now: Instant) {
         self.former_runs.remove(&run);
         let Some(call) = self.calls.get_mut(&key) else {
             // The client has cancelled the call, or its time was over before the host answered.
@@ -253,23 +260,22 @@ impl McpServer {
         }
     }
 
-    fn on_output(&mut self, run: u64, params: &Value) {
-        let Some(known) = self.runs.get_mut(&run) else { return };
+    fn on_output(&mut self, note: &OutputNote) {
+        let Some(known) = self.runs.get_mut(&note.run) else { return };
         let Some(call) = known.call.and_then(|key| self.calls.get_mut(&key)) else { return };
         let Some(excerpt) = call.excerpt() else { return };
-        if let Some(lost) = params.get("lost_bytes") {
-            excerpt.push(&wording::gone(&json!({"bytes": lost}), run));
+        if let Some(lost) = note.lost_bytes {
+            excerpt.push(&wording::gone(lost, note.run));
         }
-        excerpt.push(params.get("text").and_then(Value::as_str).unwrap_or_default());
-        known.seen = params.get("seq").and_then(Value::as_u64).unwrap_or(known.seen);
+        excerpt.push(note.text.as_deref().unwrap_or_default());
+        known.seen = note.seq;
     }
 
     /// Notes that a run's shell has ended. The rest of its output follows, and then the run is closed.
-    fn on_exited(&mut self, run: u64, params: &Value, now: Instant) {
+    fn on_exited(&mut self, ExitedNote { run, end, .. }: ExitedNote, now: Instant) {
         let Some(call) = self.runs.get(&run).and_then(|known| self.calls.get_mut(&known.call?)) else { return };
         if let Work::Follow { ending, .. } = &mut call.work {
-            let unknown = RunEnding { exit: -1, signal: None, error: None, message: None };
-            *ending = Some(RunEnding::of(params).unwrap_or(unknown));
+            *ending = Some(end);
             call.limit = now + limits::MCP_ANSWER;
         }
     }
@@ -300,22 +306,21 @@ impl McpServer {
     }
 
     /// Takes the answer to a question for output.
-    fn on_chunks(&mut self, key: u64, answer: &Value, now: Instant) {
+    fn on_chunks(&mut self, key: u64, OutputAnswer { chunks, rest }: OutputAnswer, now: Instant) {
         let Some(PendingCall { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
-        if let Some(gone) = answer.get("gone").filter(|gone| gone.is_object()) {
-            reading.excerpt.push(&wording::gone(gone, reading.run));
+        let OutputRest { next, gone, exit, closed, .. } = rest;
+        if let Some(GoneOutput { gone, .. }) = gone {
+            reading.excerpt.push(&wording::gone(gone.bytes, reading.run));
         }
-        let chunks = answer.get("chunks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        for chunk in chunks {
-            reading.excerpt.push(chunk.get("text").and_then(Value::as_str).unwrap_or_default());
+        for AnsweredChunk { text, .. } in &chunks {
+            reading.excerpt.push(text.as_deref().unwrap_or_default());
         }
-        let next = answer.get("next").and_then(Value::as_u64).or(reading.after).unwrap_or_default();
         reading.after = Some(next);
         // Another client's run may have a terminal or not.
         self.runs.entry(reading.run).or_insert(KnownRun { call: None, seen: 0, tty: true }).seen = next;
         // Once a run has ended, always wait for the rest of its output. That does not take long.
-        let ending = RunEnding::of(answer);
-        let has_all = chunks.is_empty() && answer.get("closed").and_then(Value::as_bool) != Some(false);
+        let ending = exit.map(|exit| HowEnded { exit, ..HowEnded::default() });
+        let has_all = chunks.is_empty() && closed;
         let is_over = if ending.is_some() { has_all } else { reading.until.is_none_or(|until| until <= now) };
         if !is_over {
             // The command's output until then comes in one answer.
@@ -325,7 +330,7 @@ impl McpServer {
         }
     }
 
-    fn finish_reading(&mut self, key: u64, ending: Option<RunEnding>) {
+    fn finish_reading(&mut self, key: u64, ending: Option<HowEnded>) {
         let Some(PendingCall { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
         let (run, next) = (reading.run, reading.after.unwrap_or_default());
         let text = std::mem::replace(&mut reading.excerpt, OutputExcerpt::new(String::new())).finish();
@@ -372,23 +377,29 @@ fn about(work: &Work) -> Option<u64> {
     }
 }
 
-/// The request that types something for a run, which has a terminal or not. A second one, for the time after the first,
-/// is left in `write`.
-fn typed(write: &mut WriteArguments, tty: bool) -> (&'static str, Value) {
+/// The call that types something for a run.
+enum Typed {
+    Write(WriteParams),
+    Signal(SignalParams),
+}
+
+/// The call that types something for a run, which has a terminal or not. A signal for the time after it is left in
+/// `write`.
+fn typed(write: &mut WriteArguments, tty: bool) -> Typed {
     let (run, mut text, mut eof, mut signal) = (write.run, std::mem::take(&mut write.text), write.eof, None);
     match write.key {
         None => {}
         Some(key) if tty || key.instead == Instead::Text => text.push_str(key.text),
-        Some(Key { instead: Instead::Signal(name), .. }) => signal = Some(name),
+        Some(Key { instead: Instead::Signal(name), .. }) => {
+            signal = Some(SignalParams { run, signal: SignalName::Name(name.to_owned()) });
+        }
         Some(_) => eof = true,
     }
-    let signals = signal.map(|signal| (method::Signal::NAME, json!({"run": run, "signal": signal})));
-    let writes = (method::Write::NAME, json!({"run": run, "text": text, "eof": eof}));
-    match signals {
-        Some(signals) if text.is_empty() && !eof => signals,
+    match signal {
+        Some(signal) if text.is_empty() && !eof => Typed::Signal(signal),
         next => {
             write.next = next;
-            writes
+            Typed::Write(WriteParams { run, text: Some(text), base64: None, eof })
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::message::ClientMessage;
 use super::{McpIdentity, McpServer};
 use crate::front::rpc::error::{NAME_TAKEN, RpcError};
+use crate::front::rpc::start::StartParams;
 use crate::limits;
 
 /// A server, its time, and what both sides were told.
@@ -108,11 +109,15 @@ fn a_command_is_a_request_and_its_output_the_result() {
     let mut scene = Scene::new();
     scene.call("exec", json!({"argv": ["make"], "dir": "sub", "envs": ["A=1=2"], "timeout": 5, "why": "to see"}));
     let params = scene.answer("exec.start", json!({"run": 7}));
-    let expected = json!({
+    let mut expected = serde_json::to_value(StartParams::default()).unwrap();
+    let given = json!({
         "argv": ["make"], "dir": "/p/sub", "env": {"A": "1=2"}, "env_mode": "add", "mode": "pipes", "combined": true,
         "stream": true, "timeout": 5.0, "why": "to see", "whoami": "Codex", "caller_session": "s",
     });
-    assert_eq!(params, expected);
+    let expected = expected.as_object_mut().unwrap();
+    expected.extend(given.as_object().unwrap().clone());
+    expected.retain(|_, value| !value.is_null());
+    assert_eq!(params.as_object(), Some(&*expected));
     scene.output(7, 1, "one\ntwo");
     scene.exited(7, 7);
     assert_eq!(scene.result(), ("one\ntwo\n[exit 7]\n".to_owned(), true));
@@ -127,7 +132,7 @@ fn output_that_comes_behind_the_exit_is_in_the_result() {
     scene.call("exec", json!({"command": "make"}));
     scene.answer("exec.start", json!({"run": 7}));
     scene.output(7, 1, "one\n");
-    scene.host(&json!({"method": "exec.exited", "params": {"run": 7, "exit": 0}}));
+    scene.host(&json!({"method": "exec.exited", "params": {"run": 7, "exit": 0, "duration_ms": 1}}));
     scene.output(7, 2, "two\n");
     assert!(scene.client().is_empty());
     scene.host(&json!({"method": "exec.closed", "params": {"run": 7, "last_seq": 2}}));
@@ -137,7 +142,7 @@ fn output_that_comes_behind_the_exit_is_in_the_result() {
     scene.answer("exec.output", json!({"chunks": [], "next": 1, "exited": true, "exit": 0, "closed": false}));
     assert!(scene.client().is_empty());
     scene.pass(Duration::from_millis(100));
-    let chunk = json!({"seq": 2, "stream": "stdout", "text": "two\n"});
+    let chunk = json!({"seq": 2, "stream": "stdout", "text": "two\n", "at_ms": 5});
     let answer = json!({"chunks": [chunk], "next": 2, "exited": true, "exit": 0, "closed": true});
     scene.answer("exec.output", answer);
     scene.pass(Duration::from_millis(100));
@@ -203,7 +208,7 @@ fn a_call_returns_before_clients_give_it_up_and_the_command_goes_on() {
     assert!(scene.asked().is_empty(), "the command is left alone");
     scene.output(7, 2, "linking\n");
     scene.call("output", json!({"run": 7, "wait": 30}));
-    let chunk = json!({"seq": 2, "stream": "stdout", "text": "linking\n"});
+    let chunk = json!({"seq": 2, "stream": "stdout", "text": "linking\n", "at_ms": 5});
     let params = scene.answer("exec.output", json!({"chunks": [chunk], "next": 2, "exited": false, "closed": false}));
     assert_eq!((&params["after"], &params["wait_ms"]), (&json!(1), &json!(30_000)));
     scene.pass(Duration::from_millis(300));

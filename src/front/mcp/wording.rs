@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use rexec_sh::protocol::notice::{Notice, hint_in, problem_in};
-use serde::Deserialize;
-use serde_json::Value;
 
-use super::call::RunEnding;
 use crate::core::end::Failure;
+use crate::front::how_ended::HowEnded;
+use crate::front::rpc::answers::RunList;
 use crate::front::rpc::error::{InputFault, NAME_TAKEN, NO_SUCH_RUN, RUN_IS_OVER, RpcError};
+use crate::front::rpc::listing::ListedRun;
 use crate::text::escape::escape_line;
 
 /// Columns of a command or another text in a list. The rest is cut.
@@ -17,16 +17,16 @@ const COLUMNS: usize = 160;
 const LISTED_MAX: usize = 50;
 
 /// The end of a command's result: the failure, if the host reports one, and the exit code.
-pub(super) fn ending(ending: &RunEnding) -> String {
+pub(super) fn ending(ending: &HowEnded) -> String {
     let mut text = String::new();
     if let Some(message) = &ending.message {
         let shown = |part: &str| escape_line(part, COLUMNS * 4);
         text = problem(&shown(problem_in(message)), &shown(hint_in(message)));
     }
-    let why = match (&ending.signal, ending.error.as_deref().and_then(Failure::of_word)) {
+    let why = match (ending.signal, ending.error.and_then(Failure::of_word)) {
         (_, Some(Failure::TimedOut)) => ": its timeout was over".to_owned(),
         (_, Some(Failure::Stopped)) => ": it was stopped".to_owned(),
-        (Some(signal), _) => format!(": killed by signal {}", escape_line(signal, COLUMNS)),
+        (Some(signal), _) => format!(": killed by signal {signal}"),
         (None, _) => String::new(),
     };
     let _ = writeln!(text, "[exit {}{why}]", ending.exit);
@@ -49,8 +49,7 @@ pub(super) fn running(run: u64, next: u64) -> String {
 }
 
 /// The note about output that the host does not have any more.
-pub(super) fn gone(gone: &Value, run: u64) -> String {
-    let bytes = gone.get("bytes").and_then(Value::as_u64).unwrap_or_default();
+pub(super) fn gone(bytes: u64, run: u64) -> String {
     format!("… rexec: {bytes} bytes before this are no longer kept here; rexec out {run} prints them …\n")
 }
 
@@ -63,10 +62,7 @@ pub(super) fn problem(problem: &str, hint: &str) -> String {
     }
 }
 
-pub(super) fn host_error(error: &Value) -> String {
-    let Ok(error) = RpcError::deserialize(error) else {
-        return problem("the host refused without a reason", "");
-    };
+pub(super) fn host_error(error: RpcError) -> String {
     let data = error.data.unwrap_or_default();
     // The host's own hints name its methods, which an agent does not know.
     let hint = match (error.code, data.input) {
@@ -80,46 +76,36 @@ pub(super) fn host_error(error: &Value) -> String {
     problem(&shown(&error.message), &shown(hint))
 }
 
-pub(super) fn list(answer: &Value) -> String {
-    let runs = answer.get("runs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+pub(super) fn list(RunList { runs }: &RunList) -> String {
     if runs.is_empty() {
         return "nothing runs\n".to_owned();
     }
-    let mut text = String::new();
-    for run in runs.iter().take(LISTED_MAX) {
-        text.push_str(&line(run));
-    }
+    let mut text: String = runs.iter().take(LISTED_MAX).map(line).collect();
     if runs.len() > LISTED_MAX {
         let _ = writeln!(text, "… and {} more", runs.len() - LISTED_MAX);
     }
     text
 }
 
-fn line(run: &Value) -> String {
-    let of = |name: &str| run.get(name).and_then(Value::as_str).unwrap_or_default();
-    let number = |name: &str| run.get(name).and_then(Value::as_u64);
-    let mut parts = vec![format!("run {}", number("run").unwrap_or_default())];
-    parts.push(match run.get("exit").and_then(Value::as_i64) {
-        Some(exit) => format!("exit {exit}"),
-        None => of("state").to_owned(),
-    });
-    parts.extend(number("started_ms_ago").map(|ms| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100)));
-    if run.get("background").and_then(Value::as_bool) == Some(true) {
+fn line(run: &ListedRun) -> String {
+    let (card, ms) = (&run.facts.card, run.started_ms_ago);
+    let state = run.exit().map_or_else(|| run.state.to_string(), |exit| format!("exit {exit}"));
+    let mut parts = vec![format!("run {}", run.number()), state, format!("{}.{} s", ms / 1_000, ms % 1_000 / 100)];
+    if run.facts.background {
         parts.push("background".to_owned());
     }
-    for (name, label) in [("name", "name "), ("whoami", "by "), ("dir", "")] {
-        if !of(name).is_empty() {
-            parts.push(format!("{label}{}", of(name)));
+    for (label, fact) in [("name ", &card.name), ("by ", &card.whoami), ("", &card.dir)] {
+        if !fact.is_empty() {
+            parts.push(format!("{label}{fact}"));
         }
     }
-    let ports: Vec<String> =
-        run.get("ports").and_then(Value::as_array).into_iter().flatten().map(Value::to_string).collect();
-    if !ports.is_empty() {
+    if !run.ports.is_empty() {
+        let ports: Vec<String> = run.ports.iter().map(u16::to_string).collect();
         parts.push(format!("ports {}", ports.join(", ")));
     }
-    parts.push(of("command").to_owned());
-    if !of("last_line").is_empty() {
-        parts.push(format!("last line: {}", of("last_line")));
+    parts.push(card.command.clone());
+    if !run.last_line.is_empty() {
+        parts.push(format!("last line: {}", run.last_line));
     }
     let shown: Vec<String> = parts.iter().map(|part| escape_line(part, COLUMNS)).collect();
     shown.join(" · ") + "\n"

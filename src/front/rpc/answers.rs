@@ -30,13 +30,13 @@ pub struct Started {
     pub run: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Cancelled {
     /// True if the run was still running.
     pub running: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Accepted {
     /// The number of bytes.
     pub accepted: usize,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::error::{BAD_PARAMS, RpcError};
 use crate::front::numbers::make_whole;
-use crate::text::encode::from_base64;
+use crate::text::encode::{base64, from_base64};
 
 /// The form of output in JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -57,7 +57,7 @@ pub enum RunEvent {
 }
 
 /// `hello`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HelloParams {
     /// The client's name, for its runs.
@@ -65,6 +65,7 @@ pub struct HelloParams {
     /// The number of the protocol that the client speaks; the default is the host's.
     pub protocol: Option<u32>,
     /// The client's version. It changes nothing.
+    #[serde(skip_serializing)]
     pub version: Option<serde::de::IgnoredAny>,
 }
 
@@ -76,7 +77,7 @@ pub struct RunParams {
 }
 
 /// `exec.write`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteParams {
     pub run: u64,
@@ -84,7 +85,7 @@ pub struct WriteParams {
     #[serde(default)]
     pub text: Option<String>,
     /// The bytes to write, in base64.
-    #[serde(default, deserialize_with = "decoded")]
+    #[serde(default, deserialize_with = "decoded", serialize_with = "encoded")]
     pub base64: Option<Vec<u8>>,
     /// True if nothing follows.
     #[serde(default)]
@@ -99,6 +100,12 @@ pub(super) fn decoded<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Optio
         .ok_or_else(|| serde::de::Error::custom("not base64 with padding (RFC 4648, section 4)"))
 }
 
+/// Encodes in base64.
+#[expect(clippy::ref_option, reason = "serde calls it with a reference to the field")]
+pub(super) fn encoded<S: serde::Serializer>(bytes: &Option<Vec<u8>>, to: S) -> Result<S::Ok, S::Error> {
+    bytes.as_deref().map(base64).serialize(to)
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, expecting = "rows and cols")]
 pub struct SizeParams {
@@ -107,7 +114,7 @@ pub struct SizeParams {
 }
 
 /// `exec.resize`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResizeParams {
     pub run: u64,
@@ -116,7 +123,7 @@ pub struct ResizeParams {
 }
 
 /// A signal by its number or its name, with or without `SIG`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(untagged, expecting = "neither a number from 1 to 64 nor the name of a signal")]
 pub enum SignalName {
     Number(u8),
@@ -164,7 +171,7 @@ fn number_of(name: &str) -> Option<u8> {
 }
 
 /// `exec.signal`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignalParams {
     pub run: u64,
@@ -172,7 +179,7 @@ pub struct SignalParams {
 }
 
 /// `exec.cancel`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CancelParams {
     pub run: u64,
@@ -259,7 +266,7 @@ pub struct SubscribeParams {
 }
 
 /// `events.unsubscribe`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnsubscribeParams {
     pub subscription: u64,

@@ -37,7 +37,7 @@ struct EventLine<'a, T> {
     params: &'a T,
 }
 
-const VERSION: &str = "2.0";
+pub(super) const VERSION: &str = "2.0";
 
 /// Answers a request.
 pub fn put_result(id: &RequestId, result: &impl Serialize, out: &mut Vec<u8>) {

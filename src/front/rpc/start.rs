@@ -6,7 +6,7 @@ use rexec_sh::protocol::wire::LIMITS_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::error::{BAD_PARAMS, RpcError};
-use super::params::{Encoding, RunEvent, SizeParams, decoded};
+use super::params::{Encoding, RunEvent, SizeParams, decoded, encoded};
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::profile::Profile;
 use crate::limits;
@@ -69,7 +69,7 @@ pub struct StartParams {
     /// A name that no other running command of the same directory has.
     pub name: Option<String>,
     pub stdin: Option<String>,
-    #[serde(skip_serializing, deserialize_with = "decoded")]
+    #[serde(deserialize_with = "decoded", serialize_with = "encoded")]
     pub stdin_base64: Option<Vec<u8>>,
     /// True if more input comes by `exec.write`.
     pub keep_stdin: bool,

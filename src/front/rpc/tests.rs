@@ -2,6 +2,7 @@
 
 use super::answers::{OutputAnswer, OutputNote, OutputRest};
 use super::call::RpcCall;
+use super::client::HostLine;
 use super::error::{BAD_PARAMS, ERRORS, INVALID_REQUEST, PARSE_ERROR, UNKNOWN_METHOD};
 use super::events::{EVENT_ROWS, event};
 use super::methods::{ALIASES, Call, METHOD_ROWS, METHODS};
@@ -269,7 +270,7 @@ fn an_answer_with_output_has_the_form_of_its_type() {
         let rest = OutputRest::new(7, &ring, 0, Some(2), exit, exit.is_some());
         let (id, mut written, mut again) = (RequestId(5.into()), Vec::new(), Vec::new());
         put_chunks(&id, ring.after(0), encoding, &rest, &mut written);
-        let (_, answer) = client::read_answer(&written).unwrap();
+        let Some(HostLine::Answer(5, answer)) = HostLine::read(&written) else { panic!("{written:?}") };
         put_result(&id, &answer.unwrap().form::<OutputAnswer>().unwrap(), &mut again);
         assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(written).unwrap());
     }

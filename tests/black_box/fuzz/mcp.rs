@@ -34,13 +34,13 @@ const FROM_HOSTS: [&str; 11] = [
     r#"{"jsonrpc":"2.0","id":1,"result":{"run":1}}"#,
     r#"{"jsonrpc":"2.0","id":2,"result":{"run":2}}"#,
     r#"{"jsonrpc":"2.0","id":3,"result":{"run":2,"running":true,"runs":[{"run":1,"state":"running","started_ms_ago":1,"ports":[3000],"command":"x"}]}}"#,
-    r#"{"jsonrpc":"2.0","id":4,"result":{"chunks":[{"seq":1,"stream":"stdout","text":"one\n"}],"next":1,"gone":{"chunks":1,"bytes":9},"exited":false,"closed":false}}"#,
+    r#"{"jsonrpc":"2.0","id":4,"result":{"chunks":[{"seq":1,"stream":"stdout","text":"one\n","at_ms":1}],"next":1,"gone":{"chunks":1,"bytes":9,"journal":"j"},"exited":false,"closed":false}}"#,
     r#"{"jsonrpc":"2.0","id":5,"result":{"chunks":[],"next":1,"exited":true,"exit":3,"signal":9,"closed":true}}"#,
     r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32001,"message":"no such run","data":{"hint":"x"}}}"#,
     r#"{"jsonrpc":"2.0","method":"exec.output","params":{"run":1,"seq":2,"stream":"stdout","text":"line\u001b[1m\nmore"}}"#,
     r#"{"jsonrpc":"2.0","method":"exec.output","params":{"run":2,"seq":9,"stream":"pty","text":"x","lost_bytes":7}}"#,
-    r#"{"jsonrpc":"2.0","method":"exec.exited","params":{"run":1,"exit":1,"error":"aborted","message":"m"}}"#,
-    r#"{"jsonrpc":"2.0","method":"exec.exited","params":{"run":2,"exit":0}}"#,
+    r#"{"jsonrpc":"2.0","method":"exec.exited","params":{"run":1,"exit":1,"error":"aborted","message":"m","duration_ms":1}}"#,
+    r#"{"jsonrpc":"2.0","method":"exec.exited","params":{"run":2,"exit":0,"duration_ms":1}}"#,
     r#"{"jsonrpc":"2.0","method":"exec.closed","params":{"run":1,"last_seq":2}}"#,
 ];
 
