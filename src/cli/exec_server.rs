@@ -5,7 +5,6 @@
 mod dialect;
 mod environment;
 mod files;
-mod host_line;
 mod message;
 mod place;
 mod process;

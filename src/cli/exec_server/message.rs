@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::front::json_line::put_line;
 use crate::front::numbers::is_inexact;
+use crate::front::rpc::error::{NO_SUCH_RUN, RUN_IS_OVER, RpcError};
 
 /// The request cannot be served in this state, or at all.
 pub(super) const INVALID_REQUEST: i32 = -32600;
@@ -35,6 +36,18 @@ impl Refusal {
         let problem = if headline.is_empty() { problem } else { rendered.lines().nth(1).map_or("", problem_in) };
         let parts = [headline, problem].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
         Self::new(FAILED, if hint.is_empty() { parts } else { format!("{parts}; {hint}") })
+    }
+}
+
+impl From<RpcError> for Refusal {
+    /// The host's refusal as one sentence, with the hint if there is one for this client. Hints about a run name the host's
+    /// own methods.
+    fn from(RpcError { code, message, data }: RpcError) -> Self {
+        let is_about_run = [NO_SUCH_RUN, RUN_IS_OVER].contains(&code);
+        match data.and_then(|data| data.hint).filter(|_| !is_about_run) {
+            Some(hint) => Self::new(FAILED, format!("rexec: {message}; {hint}")),
+            None => Self::new(FAILED, format!("rexec: {message}")),
+        }
     }
 }
 

@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
+use crate::front::rpc::client::PendingCalls;
+use crate::front::rpc::methods::method;
+use crate::front::rpc::params::{CancelParams, ResizeParams, SignalName, SignalParams, WriteParams};
 use crate::limits;
 use crate::text::encode::base64;
 
@@ -22,16 +25,50 @@ pub(super) enum Stage {
     Closed(i64),
 }
 
+/// What a client wants of a process.
+#[derive(Debug)]
+pub(super) enum Wish {
+    Input(Vec<u8>),
+    Signal(SignalName),
+    Size {
+        rows: u16,
+        cols: u16,
+    },
+    /// Its end.
+    End,
+}
+
+impl Wish {
+    /// Calls the host about the process, which is this run.
+    ///
+    /// # Errors
+    /// Returns the purpose of a call that is too long.
+    pub(super) fn call(self, run: u64, then: Purpose, host: &mut PendingCalls<Purpose>) -> Result<(), Purpose> {
+        match self {
+            Self::Input(bytes) => {
+                let params = WriteParams { run, base64: Some(bytes), ..WriteParams::default() };
+                host.send::<method::Write>(&params, then)
+            }
+            Self::Signal(signal) => host.send::<method::Signal>(&SignalParams { run, signal }, then),
+            Self::Size { rows, cols } => host.send::<method::Resize>(&ResizeParams { run, rows, cols }, then),
+            Self::End => {
+                let grace_ms = u64::try_from(limits::GRACE_CALLER_GONE.as_millis()).ok();
+                host.send::<method::Cancel>(&CancelParams { run, grace_ms }, then)
+            }
+        }
+    }
+}
+
 /// The use of a host's answer.
 #[derive(Debug)]
-pub(super) enum Ask {
+pub(super) enum Purpose {
     /// The answer has the run of this process. The client's request is `id`.
     Start { process: String, id: Value },
     /// Answers the client's request `id` with this result.
     Answer { id: Value, result: Value },
     /// As `Answer`, once the host has taken the rest of the input, too: a write is split into pieces that the host
     /// takes one after the other.
-    Write { process: String, rest: Vec<String>, id: Value, result: Value },
+    Write { process: String, rest: Vec<Vec<u8>>, id: Value, result: Value },
 }
 
 /// A piece of output, kept for later reads.
@@ -50,9 +87,8 @@ pub(super) struct ClientProcess {
     pub(super) takes_input: bool,
     /// True if the host has a piece of input, and has not answered.
     pub(super) is_writing: bool,
-    /// Requests for the host that wait for the run's number, or for the end of a write: the method, its parameters, and
-    /// the use of the answer.
-    pub(super) waiting: Vec<(&'static str, Value, Ask)>,
+    /// Wishes that wait for the run's number, or for the end of a write, each with the use of the host's answer.
+    pub(super) waiting: Vec<(Wish, Purpose)>,
     /// The names of the last writes. A write that comes again under its name is not done again.
     writes: VecDeque<String>,
     /// The number of the next message.

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use super::environment::{ChosenVariables, EnvPolicy, own};
 use super::message::{BAD_PARAMS, FAILED, Refusal};
 use super::place::path_of;
+use crate::front::rpc::params::{Encoding, SizeParams};
+use crate::front::rpc::start::{Cleaning, EnvMode, StartParams, StreamMode};
 use crate::limits;
 use crate::sys::process;
 use crate::text::encode::from_base64;
@@ -141,27 +143,28 @@ impl StartAsk {
         Ok(self)
     }
 
-    /// The request for the host.
-    pub(super) fn ask(self, identity: &Identity) -> Value {
+    /// The call to the host.
+    pub(super) fn call(self, identity: &Identity) -> StartParams {
         let mut env = self.env_policy.map(|policy| policy.apply(own())).unwrap_or_default();
         env.extend(self.env);
-        let mut ask = json!({
-            "argv": self.argv, "dir": self.cwd, "env": env, "env_mode": "whole", "stream": true, "sanitize": "raw",
-            "encoding": "binary", "mode": if self.tty { "pty" } else { "pipes" },
-            "keep_stdin": self.pipe_stdin && !self.tty,
-        });
-        if let Some(whoami) = &identity.whoami {
-            ask["whoami"] = json!(whoami);
-        }
         let thread = self.metadata.and_then(|metadata| metadata.thread_id);
-        ask["caller_session"] = json!(thread.unwrap_or_else(|| identity.session.clone()));
-        if let Some(arg0) = self.arg0 {
-            ask["arg0"] = json!(arg0);
+        let size = self.size.filter(|size| self.tty && size.rows > 0 && size.cols > 0);
+        StartParams {
+            argv: Some(self.argv),
+            arg0: self.arg0,
+            dir: Some(self.cwd),
+            env,
+            env_mode: EnvMode::Whole,
+            whoami: identity.whoami.clone(),
+            caller_session: Some(thread.unwrap_or_else(|| identity.session.clone())),
+            keep_stdin: self.pipe_stdin && !self.tty,
+            mode: if self.tty { StreamMode::Pty } else { StreamMode::Pipes },
+            size: size.map(|TerminalSize { rows, cols }| SizeParams { rows, cols }),
+            stream: true,
+            sanitize: Some(Cleaning::Raw),
+            encoding: Encoding::Binary,
+            ..StartParams::default()
         }
-        if let Some(TerminalSize { rows, cols }) = self.size.filter(|size| self.tty && size.rows > 0 && size.cols > 0) {
-            ask["size"] = json!({"rows": rows, "cols": cols});
-        }
-        ask
     }
 }
 
@@ -197,18 +200,15 @@ impl ReadAsk {
 pub(super) struct WriteAsk {
     pub(super) process_id: String,
     /// In base64.
-    pub(super) chunk: String,
+    chunk: String,
     #[serde(default)]
     pub(super) write_id: String,
 }
 
 impl WriteAsk {
-    /// Checks that the host can understand the chunk.
-    pub(super) fn check(&self) -> Result<(), Refusal> {
-        match from_base64(&self.chunk) {
-            Some(_) => Ok(()),
-            None => Err(Refusal::new(BAD_PARAMS, "chunk is not base64 with padding")),
-        }
+    /// The bytes to write.
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, Refusal> {
+        from_base64(&self.chunk).ok_or_else(|| Refusal::new(BAD_PARAMS, "chunk is not base64 with padding"))
     }
 }
 

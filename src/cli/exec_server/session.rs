@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use super::dialect::Dialect;
 use super::files;
 use super::message::{FAILED, INVALID_REQUEST, Message, Refusal, UNKNOWN_METHOD, params, put_answer};
-use super::process::{Ask, ClientProcess, Stage};
+use super::process::{ClientProcess, Purpose, Stage, Wish};
 use super::requests::{self, Identity};
 use crate::cli::stdio_server::StdioSession;
-use crate::front::json_line::put_line;
-use crate::front::rpc::methods::{RpcMethod, method};
+use crate::front::rpc::client::PendingCalls;
+use crate::front::rpc::methods::method;
+use crate::front::rpc::params::SignalName;
 use crate::limits;
 
 #[derive(Debug)]
@@ -46,15 +47,12 @@ pub(super) struct ExecSession {
     runs: BTreeMap<u64, String>,
     /// Closed processes, the oldest first.
     closed: VecDeque<String>,
-    asked: BTreeMap<u64, Ask>,
-    asked_last: u64,
+    host: PendingCalls<Purpose>,
     /// The run and the stream of the next output from the host.
     output_next: Option<(u64, &'static str)>,
     reads: Vec<WaitingRead>,
     /// Lines for the client.
     to_client: Vec<u8>,
-    /// Lines for the host.
-    to_host: Vec<u8>,
 }
 
 impl ExecSession {
@@ -66,12 +64,10 @@ impl ExecSession {
             processes: BTreeMap::new(),
             runs: BTreeMap::new(),
             closed: VecDeque::new(),
-            asked: BTreeMap::new(),
-            asked_last: 0,
+            host: PendingCalls::default(),
             output_next: None,
             reads: Vec::new(),
             to_client: Vec::new(),
-            to_host: Vec::new(),
         }
     }
 
@@ -150,8 +146,9 @@ impl ExecSession {
             return Err(Refusal::new(INVALID_REQUEST, format!("process {name} already exists")));
         }
         self.processes.insert(name.clone(), ClientProcess::new(start.tty, start.tty || start.pipe_stdin));
-        let ask = start.ask(&self.identity);
-        self.ask(method::Start::NAME, &ask, Ask::Start { process: name, id: id.clone() });
+        let then = Purpose::Start { process: name, id: id.clone() };
+        let called = self.host.send::<method::Start>(&start.call(&self.identity), then);
+        self.check_length(called);
         Ok(())
     }
 
@@ -172,7 +169,7 @@ impl ExecSession {
 
     fn write(&mut self, id: &Value, given: Value) -> Result<Option<Value>, Refusal> {
         let write: requests::WriteAsk = params(given)?;
-        write.check()?;
+        let bytes = write.bytes()?;
         let is_old = self.dialect == Dialect::V0;
         let Some(process) = self.processes.get_mut(&write.process_id) else {
             return match is_old {
@@ -190,13 +187,13 @@ impl ExecSession {
             return Err(Refusal::new(FAILED, "failed to write to process stdin"));
         }
         let result = if is_old { json!({"accepted": true}) } else { json!({"status": "accepted"}) };
-        if write.chunk.is_empty() || !process.is_new_write(&write.write_id) {
+        if bytes.is_empty() || !process.is_new_write(&write.write_id) {
             return Ok(Some(result));
         }
-        let mut rest = pieces(&write.chunk);
+        let mut rest = pieces(&bytes);
         let first = rest.pop().unwrap_or_default();
-        let then = Ask::Write { process: write.process_id.clone(), rest, id: id.clone(), result };
-        self.ask_of(&write.process_id, method::Write::NAME, json!({"base64": first}), then);
+        let then = Purpose::Write { process: write.process_id.clone(), rest, id: id.clone(), result };
+        self.wish(&write.process_id, Wish::Input(first), then);
         Ok(None)
     }
 
@@ -205,8 +202,9 @@ impl ExecSession {
         if self.processes.get(&signal.process_id).is_none_or(|process| process.exit().is_some()) {
             return Ok(Some(json!({})));
         }
-        let ask = Ask::Answer { id: id.clone(), result: json!({}) };
-        self.ask_of(&signal.process_id, method::Signal::NAME, json!({"signal": signal.signal.name()}), ask);
+        let then = Purpose::Answer { id: id.clone(), result: json!({}) };
+        let wanted = SignalName::Name(signal.signal.name().to_owned());
+        self.wish(&signal.process_id, Wish::Signal(wanted), then);
         Ok(None)
     }
 
@@ -216,8 +214,8 @@ impl ExecSession {
         if self.processes.get(&resize.process_id).is_none_or(|process| process.exit().is_some() || !process.is_tty) {
             return Ok(Some(json!({})));
         }
-        let ask = Ask::Answer { id: id.clone(), result: json!({}) };
-        self.ask_of(&resize.process_id, method::Resize::NAME, json!({"rows": rows, "cols": cols}), ask);
+        let then = Purpose::Answer { id: id.clone(), result: json!({}) };
+        self.wish(&resize.process_id, Wish::Size { rows, cols }, then);
         Ok(None)
     }
 
@@ -226,45 +224,37 @@ impl ExecSession {
         if self.processes.get(&terminate.process_id).is_none_or(|process| process.exit().is_some()) {
             return Ok(Some(json!({"running": false})));
         }
-        let ask = Ask::Answer { id: id.clone(), result: json!({"running": true}) };
-        let grace = u64::try_from(limits::GRACE_CALLER_GONE.as_millis()).unwrap_or(0);
-        self.ask_of(&terminate.process_id, method::Cancel::NAME, json!({"grace_ms": grace}), ask);
+        let then = Purpose::Answer { id: id.clone(), result: json!({"running": true}) };
+        self.wish(&terminate.process_id, Wish::End, then);
         Ok(None)
     }
 
-    /// Sends the host a request about a process, as soon as the run's number is known. A write waits for the one before
-    /// it.
-    fn ask_of(&mut self, name: &str, method: &'static str, mut ask: Value, then: Ask) {
+    /// Calls the host about a process, as soon as the run's number is known. A write waits for the one before it.
+    fn wish(&mut self, name: &str, wish: Wish, then: Purpose) {
         let Some(process) = self.processes.get_mut(name) else { return };
-        let is_write = matches!(then, Ask::Write { .. });
+        let is_write = matches!(then, Purpose::Write { .. });
         match process.stage {
-            Stage::Runs(_) if is_write && process.is_writing => process.waiting.push((method, ask, then)),
+            Stage::Runs(_) if is_write && process.is_writing => process.waiting.push((wish, then)),
             Stage::Runs(run) => {
                 process.is_writing |= is_write;
-                ask["run"] = json!(run);
-                self.ask(method, &ask, then);
+                let called = wish.call(run, then, &mut self.host);
+                self.check_length(called);
             }
-            Stage::Asked => process.waiting.push((method, ask, then)),
+            Stage::Asked => process.waiting.push((wish, then)),
             Stage::Exited(_) | Stage::Closed(_) => {
                 self.on_answer(then, Err(Refusal::new(FAILED, "failed to write to process stdin")));
             }
         }
     }
 
-    /// Sends a request, unless it is too long: the host ends a connection, and its runs, that sends longer ones.
-    fn ask(&mut self, method: &str, ask: &Value, then: Ask) {
-        self.asked_last += 1;
-        let before = self.to_host.len();
-        let line = json!({"jsonrpc": "2.0", "id": self.asked_last, "method": method, "params": ask});
-        put_line(&line, &mut self.to_host);
-        if self.to_host.len() - before <= limits::JSON_LINE_BYTES_MAX {
-            self.asked.insert(self.asked_last, then);
-            return;
+    /// Refuses what needs a call that is too long.
+    fn check_length(&mut self, called: Result<(), Purpose>) {
+        if let Err(then) = called {
+            let most = limits::JSON_LINE_BYTES_MAX;
+            let problem =
+                format!("rexec: the request is too long: the host takes {most} bytes; pass long text by a file");
+            self.on_answer(then, Err(Refusal::new(FAILED, problem)));
         }
-        self.to_host.truncate(before);
-        let most = limits::JSON_LINE_BYTES_MAX;
-        let problem = format!("rexec: the request is too long: the host takes {most} bytes; pass long text by a file");
-        self.on_answer(then, Err(Refusal::new(FAILED, problem)));
     }
 
     /// Answers the clients whose output is there, and those whose time is over.
@@ -286,14 +276,11 @@ impl ExecSession {
     }
 }
 
-/// Input in pieces that the host takes in one request each, the last one first. Each is base64 by itself.
-fn pieces(base64: &str) -> Vec<String> {
-    // Half of a line leaves room for the rest of the request.
-    const PIECE: usize = limits::JSON_LINE_BYTES_MAX / 8 * 4;
-    let mut pieces: Vec<String> =
-        base64.as_bytes().chunks(PIECE).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
-    pieces.reverse();
-    pieces
+/// Input in pieces that the host takes in one call each, the last one first.
+fn pieces(bytes: &[u8]) -> Vec<Vec<u8>> {
+    // Half of a line, in base64, leaves room for the rest of the call.
+    const PIECE: usize = limits::JSON_LINE_BYTES_MAX / 8 * 3;
+    bytes.chunks(PIECE).rev().map(<[u8]>::to_vec).collect()
 }
 
 impl StdioSession for ExecSession {
@@ -304,7 +291,7 @@ impl StdioSession for ExecSession {
     }
 
     fn to_host(&mut self) -> &mut Vec<u8> {
-        &mut self.to_host
+        self.host.out()
     }
 
     fn client_line(&mut self, line: &[u8], now: Instant) {
@@ -324,7 +311,7 @@ impl StdioSession for ExecSession {
     }
 
     fn wants_host(&self) -> bool {
-        !self.to_host.is_empty()
+        self.host.has_unsent()
     }
 
     fn host_is_up(&mut self, _: Instant) {}

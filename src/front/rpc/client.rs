@@ -102,6 +102,12 @@ impl<P> PendingCalls<P> {
         &mut self.out
     }
 
+    /// Returns true if bytes wait for the host.
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        !self.out.is_empty()
+    }
+
     /// Makes a call.
     ///
     /// # Errors

@@ -1,78 +1,76 @@
 //! The host's side of a session: its answers, and its messages about runs.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Ask, ExecSession};
+use super::ExecSession;
 use crate::cli::exec_server::dialect::Dialect;
-use crate::cli::exec_server::host_line::HostLine;
 use crate::cli::exec_server::message::{FAILED, Refusal, put_answer};
-use crate::cli::exec_server::process::{ClientProcess, Stage};
-use crate::front::rpc::methods::{RpcMethod, method};
+use crate::cli::exec_server::process::{ClientProcess, Purpose, Stage, Wish};
+use crate::core::entry::Stream;
+use crate::front::rpc::answers::{ExitedNote, Started};
+use crate::front::rpc::client::{AnswerValue, HostLine};
+use crate::front::rpc::events::Event;
+use crate::front::rpc::reply::stream_word;
 use crate::limits;
 
 impl ExecSession {
     /// Takes a line of the host. Returns the number of bytes of output that follow it.
     pub(super) fn on_host_line(&mut self, line: &[u8]) -> usize {
-        let Some(line) = HostLine::read(line) else { return 0 };
-        match line.method {
-            Some("exec.output") => {
-                self.output_next = line.params.run.zip(line.params.stream());
-                return line.params.bytes.unwrap_or(0);
+        match HostLine::read(line) {
+            Some(HostLine::Event(Event::Output(note))) => {
+                self.output_next = stream_named(&note.stream).map(|stream| (note.run, stream));
+                return note.bytes.unwrap_or(0);
             }
-            Some("exec.exited") => self.on_exited(&line),
-            Some("exec.closed") => self.on_closed(line.params.run),
-            Some(_) => {}
-            None => {
-                let answer = match (line.error, line.result) {
-                    (Some(error), _) => Err(Refusal::new(FAILED, error.sentence())),
-                    (None, result) => Ok(result.unwrap_or(Value::Null)),
-                };
-                if let Some(ask) = line.id.and_then(|id| self.asked.remove(&id)) {
-                    self.on_answer(ask, answer);
+            Some(HostLine::Event(Event::Exited(note))) => self.on_exited(*note),
+            Some(HostLine::Event(Event::Closed(note))) => self.on_closed(note.run),
+            Some(HostLine::Answer(id, answer)) => {
+                if let Some(then) = self.host.answered(id) {
+                    self.on_answer(then, answer.map_err(Refusal::from));
                 }
             }
+            _ => {}
         }
         0
     }
 
-    pub(super) fn on_answer(&mut self, ask: Ask, answer: Result<Value, Refusal>) {
-        match (ask, answer) {
-            (Ask::Answer { id, result }, Ok(_)) => put_answer(&id, &Ok(result), &mut self.to_client),
+    pub(super) fn on_answer(&mut self, then: Purpose, answer: Result<AnswerValue, Refusal>) {
+        match (then, answer) {
+            (Purpose::Answer { id, result }, Ok(_)) => put_answer(&id, &Ok(result), &mut self.to_client),
             // A command that has ended meanwhile needs neither a signal nor an end.
-            (Ask::Answer { id, result }, Err(_))
+            (Purpose::Answer { id, result }, Err(_))
                 if result.get("status").is_none() && result.get("accepted").is_none() =>
             {
                 let result = if result.get("running").is_some() { json!({"running": false}) } else { result };
                 put_answer(&id, &Ok(result), &mut self.to_client);
             }
-            (Ask::Answer { id, .. }, Err(refusal)) => put_answer(&id, &Err(refusal), &mut self.to_client),
-            (Ask::Start { process, id }, Ok(answer)) => {
-                let Some(run) = answer.get("run").and_then(Value::as_u64) else {
+            (Purpose::Answer { id, .. }, Err(refusal)) => put_answer(&id, &Err(refusal), &mut self.to_client),
+            (Purpose::Start { process, id }, Ok(answer)) => {
+                let Some(Started { run }) = answer.form() else {
                     let refusal = Refusal::new(FAILED, "the host's answer has no run");
-                    return self.on_answer(Ask::Start { process, id }, Err(refusal));
+                    return self.on_answer(Purpose::Start { process, id }, Err(refusal));
                 };
                 self.dialect.put_started(&id, &process, &mut self.to_client);
                 self.runs.insert(run, process.clone());
                 let Some(known) = self.processes.get_mut(&process) else { return };
                 known.stage = Stage::Runs(run);
-                self.ask_waiting(&process);
+                self.serve_wishes(&process);
             }
-            (Ask::Write { process, mut rest, id, result }, Ok(_)) if !rest.is_empty() => {
+            (Purpose::Write { process, mut rest, id, result }, Ok(_)) if !rest.is_empty() => {
                 let piece = rest.pop().unwrap_or_default();
-                let then = Ask::Write { process: process.clone(), rest, id, result };
+                let then = Purpose::Write { process: process.clone(), rest, id, result };
                 if let Some(known) = self.processes.get_mut(&process) {
                     known.is_writing = false;
-                    self.ask_of(&process, method::Write::NAME, json!({"base64": piece}), then);
+                    self.wish(&process, Wish::Input(piece), then);
                 }
             }
-            (Ask::Write { process, id, result, .. }, answer) => {
+            (Purpose::Write { process, id, result, .. }, answer) => {
                 put_answer(&id, &answer.map(|_| result), &mut self.to_client);
                 if let Some(known) = self.processes.get_mut(&process) {
                     known.is_writing = false;
-                    self.ask_waiting(&process);
+                    self.serve_wishes(&process);
                 }
             }
-            (Ask::Start { process, id }, Err(refusal)) => {
+            (Purpose::Start { process, id }, Err(refusal)) => {
                 let waiting = self.processes.remove(&process).map(|process| process.waiting).unwrap_or_default();
                 put_answer(&id, &Err(refusal.clone()), &mut self.to_client);
                 waiting.into_iter().for_each(|(.., then)| self.on_answer(then, Err(refusal.clone())));
@@ -80,11 +78,11 @@ impl ExecSession {
         }
     }
 
-    /// Sends the waiting requests, in their order.
-    fn ask_waiting(&mut self, name: &str) {
+    /// Serves the waiting wishes, in their order.
+    fn serve_wishes(&mut self, name: &str) {
         let waiting = self.processes.get_mut(name).map(|process| std::mem::take(&mut process.waiting));
-        for (method, ask, then) in waiting.unwrap_or_default() {
-            self.ask_of(name, method, ask, then);
+        for (wish, then) in waiting.unwrap_or_default() {
+            self.wish(name, wish, then);
         }
     }
 
@@ -106,13 +104,13 @@ impl ExecSession {
         }
     }
 
-    fn on_exited(&mut self, line: &HostLine<'_>) {
-        let Some(name) = line.params.run.and_then(|run| self.runs.get(&run)).cloned() else { return };
-        if let Some(message) = &line.params.message {
+    fn on_exited(&mut self, ExitedNote { run, end, .. }: ExitedNote) {
+        let Some(name) = self.runs.get(&run).cloned() else { return };
+        if let Some(message) = &end.message {
             // The output of a shell reports a command that could not be started, too.
             self.tell_output(&name, "stderr", message.as_bytes());
         }
-        self.exit(&name, line.params.exit.unwrap_or(125));
+        self.exit(&name, i64::from(end.exit));
     }
 
     fn exit(&mut self, name: &str, code: i64) {
@@ -125,8 +123,8 @@ impl ExecSession {
         self.serve_reads(None);
     }
 
-    fn on_closed(&mut self, run: Option<u64>) {
-        if let Some(name) = run.and_then(|run| self.runs.remove(&run)) {
+    fn on_closed(&mut self, run: u64) {
+        if let Some(name) = self.runs.remove(&run) {
             self.close(&name);
         }
     }
@@ -162,10 +160,16 @@ impl ExecSession {
     }
 
     pub(super) fn refuse_all(&mut self, refusal: &Refusal) {
-        self.to_host.clear();
-        for ask in std::mem::take(&mut self.asked).into_values() {
-            self.on_answer(ask, Err(refusal.clone()));
+        let mut given_up = self.host.give_up();
+        while !given_up.is_empty() {
+            given_up.into_iter().for_each(|then| self.on_answer(then, Err(refusal.clone())));
+            // A write that was refused has made room for the next one.
+            given_up = self.host.give_up();
         }
-        self.to_host.clear();
     }
+}
+
+/// The stream of this name, which clients know as well.
+fn stream_named(name: &str) -> Option<&'static str> {
+    [Stream::Out, Stream::Err, Stream::Tty].map(stream_word).into_iter().find(|word| *word == name)
 }
