@@ -34,8 +34,8 @@ impl Protocol {
     pub fn decide(&mut self, first: Option<&u8>) {
         match (&*self, first) {
             (Self::Undecided(outputs), Some(b'{')) => *self = Self::Jsonl(Jsonl::new(outputs)),
-            // A batch, which is answered with an error.
-            (Self::Undecided(_), Some(b'[')) => *self = Self::Rpc(RpcLanguage::default()),
+            // A batch, or a header such as Content-Length. Both are answered with an error.
+            (Self::Undecided(_), Some(b'[' | b'C' | b'c')) => *self = Self::Rpc(RpcLanguage::default()),
             // Empty lines before the first one mean nothing.
             (Self::Undecided(_), Some(byte)) if byte.is_ascii_whitespace() => {}
             (Self::Undecided(_), Some(_)) => *self = Self::Shim(Box::default()),

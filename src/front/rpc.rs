@@ -54,6 +54,9 @@ use error::RpcError;
 pub const PROTOCOL: u32 = 1;
 pub const PROTOCOL_MIN: u32 = 1;
 
+/// The beginning of a header, as the Language Server Protocol has them in front of each message.
+const HEADER: &[u8] = b"Content-";
+
 #[derive(Debug, Default)]
 pub struct RpcLanguage {
     has_asked: bool,
@@ -77,9 +80,13 @@ impl RpcLanguage {
     /// Takes a line off the front of `inbox`, if there is a whole one.
     ///
     /// # Errors
-    /// A line is longer than [`limits::JSON_LINE_BYTES_MAX`].
+    /// A line is longer than [`limits::JSON_LINE_BYTES_MAX`], or the first one is a header.
     pub fn take(&mut self, inbox: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         while let Some(end) = memchr::memchr(b'\n', inbox) {
+            if !self.has_asked && inbox[..HEADER.len().min(end)].eq_ignore_ascii_case(HEADER) {
+                let hint = "send each message as one line of JSON; rexec help protocol has the rest";
+                return Err(Notice::new(OWN_FAILURE, "messages with headers are not understood here", hint));
+            }
             let call = RpcCall::read(&inbox[..end]);
             inbox.drain(..=end);
             if let Some(call) = call {

@@ -44,6 +44,27 @@ fn a_bad_line_costs_one_error_and_nothing_else() {
     assert_eq!(batch.hear().expect("an error")["error"]["code"], -32600);
 }
 
+/// Libraries for language servers put headers in front of each message.
+#[test]
+fn a_client_that_sends_headers_is_told_how_messages_are_sent() {
+    let host = Host::with(MIRROR);
+    for header in ["Content-Length: 28\r", "content-type: x\r"] {
+        let mut client = Client::new(&host);
+        client.say(header);
+        let answer = client.hear().expect("an answer in JSON");
+        assert_eq!(answer["error"]["message"], "messages with headers are not understood here", "{header}");
+        assert!(
+            answer["error"]["data"]["hint"].as_str().is_some_and(|hint| hint.contains("one line of JSON")),
+            "{answer}"
+        );
+        assert_eq!(client.hear(), None, "{header}");
+    }
+    let mut client = Client::new(&host);
+    client.call("hello", &json!({}));
+    client.say("Content-Length: 28");
+    assert_eq!(client.hear().expect("the connection stays")["error"]["code"], -32_700);
+}
+
 #[test]
 fn a_line_without_an_end_ends_its_connection() {
     let host = Host::with(MIRROR);
