@@ -11,8 +11,10 @@ use rexec_sh::protocol::process::Exit;
 /// Who asks a run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopper {
-    /// Its caller, which asked for the end or is gone.
+    /// Its caller, which is gone.
     Caller,
+    /// Its caller, which asked for its end.
+    CallerAsked,
     /// The time limit of its caller.
     TimeLimit,
     /// A person at the host's console.
@@ -28,14 +30,15 @@ pub enum Stopper {
 }
 
 impl Stopper {
-    pub const ALL: [Self; 7] =
+    /// One for each name.
+    pub const NAMED: [Self; 7] =
         [Self::Caller, Self::TimeLimit, Self::Console, Self::Kill, Self::Client, Self::Project, Self::Host];
 
-    /// Its name in the journal and in JSON.
+    /// Its name in the journal and in JSON: that of a caller does not say whether that is gone.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Self::Caller => "caller",
+            Self::Caller | Self::CallerAsked => "caller",
             Self::TimeLimit => "timeout",
             Self::Console => "console",
             Self::Kill => "kill",
@@ -47,14 +50,20 @@ impl Stopper {
 
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|stopper| stopper.word() == word)
+        Self::NAMED.into_iter().find(|stopper| stopper.word() == word)
     }
 
     /// The failure of a run that it ended.
     fn failure(self) -> Failure {
         match self {
             Self::TimeLimit => Failure::TimedOut,
-            Self::Caller | Self::Console | Self::Kill | Self::Client | Self::Project | Self::Host => Failure::Stopped,
+            Self::Caller
+            | Self::CallerAsked
+            | Self::Console
+            | Self::Kill
+            | Self::Client
+            | Self::Project
+            | Self::Host => Failure::Stopped,
         }
     }
 }

@@ -235,7 +235,7 @@ fn never_run(by: Option<Stopper>) -> Notice {
             "a person stopped the command before it could start; nothing was run",
             "ask that person before you run it again",
         ),
-        None | Some(Stopper::Caller | Stopper::Host | Stopper::TimeLimit) => Notice::fixed(
+        None | Some(Stopper::Caller | Stopper::CallerAsked | Stopper::Host | Stopper::TimeLimit) => Notice::fixed(
             OWN_FAILURE,
             "the host ended before the command could start; nothing was run",
             "start rexec-host, then run the command again",

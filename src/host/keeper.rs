@@ -20,6 +20,7 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
 use crate::front::answer::Listed;
 use crate::front::run_state::Standing;
+use crate::journal::entry::stopper_words;
 use crate::limits;
 use crate::sys::tree::Process;
 use crate::text::escape::escape_line;
@@ -156,10 +157,11 @@ impl RunControl<'_> {
     /// # Errors
     /// Its processes cannot be found.
     pub(super) fn kill(self, request: KillRequest) -> Result<(), Notice> {
+                let who = stopper_words(request.by);
         match self.owner {
             Owner::Guarded(runs) => {
                 if runs.kill(request, self.turn, self.engine) {
-                    self.screen.say(format_args!("… stopping what #{} left running: you asked", self.job.0));
+                    self.screen.say(format_args!("… stopping what #{} left running: {who}", self.job.0));
                 }
                 Ok(())
             }

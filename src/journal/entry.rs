@@ -43,7 +43,7 @@ pub fn console_line(entry: &Entry, job: JobId, now: Instant) -> Option<String> {
         Entry::PortHeld(held) => format!("… {}", port_line(held)),
         Entry::Judged(judgement) => judgement_line(job, judgement),
         Entry::Decided(decision, waited) => decision_line(job, decision, *waited),
-        Entry::Stopping { by } => format!("… stopping: {}", why(*by)),
+        Entry::Stopping { by } => format!("… stopping: {}", stopper_words(*by)),
         Entry::FilterLeft => format!("… {FILTER_LEFT}"),
         Entry::Unreported { bytes } => format!("… {} not reported", count::bytes(*bytes)),
         Entry::Unkillable { pid, program } => {
@@ -195,12 +195,15 @@ fn port_line(held: &PortHeld) -> String {
     holder_line(held.port, held.run, &held.whoami, &held.process)
 }
 
-fn why(by: Stopper) -> &'static str {
+/// Who ends a run, for people.
+#[must_use]
+pub fn stopper_words(by: Stopper) -> &'static str {
     match by {
         Stopper::Caller => "its caller is gone",
+        Stopper::CallerAsked => "its caller asked",
         Stopper::Console => "you asked",
         Stopper::Kill => "by rexec kill",
-        Stopper::Client => "another client asked",
+        Stopper::Client => "a client asked",
         Stopper::Project => "its project session ends",
         Stopper::Host => "the host is ending",
         Stopper::TimeLimit => "its time is over",

@@ -93,7 +93,7 @@ impl Serve<method::Cancel, Requester> for RpcService<'_> {
             // An ended command does not run, although some of its output is unread.
             let running = known.is_queued() || known.is_running();
             let is_its_own = self.rpc.meet(to.peer).foreground.contains(&job);
-            let by = if is_its_own { Stopper::Caller } else { Stopper::Client };
+            let by = if is_its_own { Stopper::CallerAsked } else { Stopper::Client };
             if is_its_own {
                 self.commands.engine.stop(job, by, grace, self.commands.turn.now);
                 return Ok(Some(Cancelled { running }));

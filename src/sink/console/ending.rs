@@ -124,10 +124,11 @@ fn stopped(by: Stopper) -> &'static str {
     match by {
         Stopper::Console => "■ stopped by you",
         Stopper::Kill => "■ stopped by rexec kill",
-        Stopper::Client => "■ stopped by another client",
+        Stopper::Client => "■ stopped by a client",
         Stopper::Project => "■ stopped with its project session",
         Stopper::Host => "■ stopped as the host ended",
         Stopper::Caller => "○ caller gone",
+        Stopper::CallerAsked => "■ stopped by its caller",
         Stopper::TimeLimit => "⏱ timeout",
     }
 }

@@ -322,3 +322,19 @@ fn the_end_of_the_host_ends_background_runs_and_is_told() {
     while client.hear().is_some() {}
     host.check_end();
 }
+
+#[test]
+fn the_console_says_whether_a_caller_asked_for_the_end_or_is_gone() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let asked = client.start(&json!({"command": "sleep 1000"}));
+    client.call("exec.cancel", &json!({"run": asked}));
+    let met = client.call("exec.wait", &json!({"run": asked, "for": "exit"}));
+    assert_eq!(met["met"], "exit");
+    assert_eq!(client.call("exec.status", &json!({"run": asked}))["by"], "caller");
+    waiting::wait_until("its words", || host.console_text().contains("… stopping: its caller asked\n"));
+    assert!(!host.console_text().contains("gone"), "{}", host.console_text());
+    client.start(&json!({"command": "sleep 1000"}));
+    drop(client);
+    waiting::wait_until("its words", || host.console_text().contains("… stopping: its caller is gone\n"));
+}
