@@ -23,9 +23,10 @@ pub(super) const VERB: Verb = Verb {
     group: Group::Live,
     summary: "print a line when a command starts, asks a person, or ends",
     text: "\
-From now on, each command that starts, waits for a person's answer, or ends
-has a line, those of agents too. It ends with the host; with N, which may be
-the name of a service, it tells of these commands, and ends with them.
+From now on, each command that starts, waits for a person's answer or for a
+person's yes, or ends has a line, those of agents too. It ends with the host;
+with N, which may be the name of a service, it tells of these commands, and
+ends with them.
 
 With --json each line is the event of JSON-RPC as the host sends it, see rexec
 help protocol; exec.closed, which has no line otherwise, says that no output
@@ -59,7 +60,7 @@ const COLUMNS: usize = 200;
 
 fn follow(EventsCall { mut runs, tells_ports, is_json }: EventsCall) -> Result<u8, Notice> {
     let mut calls = HostCalls::connect(&super::socket_path()?)?;
-    let mut events = vec![RunEvent::Start, RunEvent::Prompt, RunEvent::Exit];
+    let mut events = vec![RunEvent::Start, RunEvent::Held, RunEvent::Prompt, RunEvent::Exit];
     events.extend(tells_ports.then_some(RunEvent::Port));
     let wanted = Some(runs.iter().copied().collect()).filter(|_| !runs.is_empty());
     let params = SubscribeParams { runs: wanted, events: Some(events), ..SubscribeParams::default() };
@@ -101,6 +102,8 @@ fn told(event: &Event) -> Option<String> {
             let ended = how_ended(end.exit, end.signal, end.duration_ms);
             format!("#{} {ended}{}\n", note.run, why.unwrap_or_default())
         }
+        Event::Held(note) => format!("#{} asks whether it may run: {}\n", note.run, shown(&note.leaf)),
+        Event::Decided(note) => format!("#{} {}\n", note.run, if note.allow { "may run" } else { "may not run" }),
         Event::Output(_) | Event::Remark(_) | Event::Closed(_) => return None,
     })
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::job::Job;
+use crate::limits;
+use crate::text::escape::escape_line;
 
 /// The state of a run in lists for people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +70,12 @@ impl Standing<'_> {
             Some(job) if !job.has_ended() => RunState::Running,
             _ => RunState::Left,
         }
+    }
+
+    /// The part of the command on which a person decides, in one line.
+    #[must_use]
+    pub fn held(self) -> Option<String> {
+        self.job.and_then(Job::held).map(|hold| escape_line(&hold.subject.leaf, limits::PROMPT_BYTES))
     }
 
     /// The word in JSON-RPC. There the shell's own state counts, and the rest of the output after its end has a state.

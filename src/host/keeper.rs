@@ -23,7 +23,6 @@ use crate::front::run_state::Standing;
 use crate::journal::entry::stopper_words;
 use crate::limits;
 use crate::sys::tree::Process;
-use crate::text::escape::escape_line;
 use crate::text::prompt::prompt_words;
 use crate::text::redact::Redactor;
 
@@ -93,12 +92,11 @@ impl<'a> Keeper<'a> {
     pub(super) fn listed(self, job: Option<&Job>, now: Instant) -> Listed {
         let age = now.saturating_duration_since(self.since());
         let waiting = job.and_then(Job::waiting);
-        let held = job.and_then(Job::held).map(|hold| escape_line(&hold.subject.leaf, limits::PROMPT_BYTES));
         Listed {
             state: self.standing(job).state(),
             asks: waiting.map(|waiting| waiting.program.clone()),
             prompt: waiting.map(|waiting| prompt_words(&waiting.prompt, limits::PROMPT_BYTES)),
-            held,
+            held: self.standing(job).held(),
             age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
             guard: self.guard().map(Pid::number),
             orphans: self.unguarded().iter().map(|process| process.pid.number()).collect(),
@@ -157,9 +155,9 @@ impl RunControl<'_> {
     /// # Errors
     /// Its processes cannot be found.
     pub(super) fn kill(self, request: KillRequest) -> Result<(), Notice> {
-                let who = stopper_words(request.by);
         match self.owner {
             Owner::Guarded(runs) => {
+                let who = stopper_words(request.by);
                 if runs.kill(request, self.turn, self.engine) {
                     self.screen.say(format_args!("… stopping what #{} left running: {who}", self.job.0));
                 }

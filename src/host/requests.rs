@@ -239,7 +239,7 @@ impl Host {
             Supervision::Signal(seq, signal) => {
                 self.commands().control(JobId(seq)).and_then(|run| run.signal(signal)).map(|()| Answer::Signal { seq })
             }
-            Supervision::Pause(seq) => self.commands().pause(JobId(seq)),
+            Supervision::Pause(seq) => self.commands().pause(JobId(seq), "you asked"),
             Supervision::Resume(seq) => self.commands().resume(JobId(seq)),
             Supervision::Watch(request) => return self.commands().watch(id, request),
             Supervision::Transcript { ansi } => return self.commands().tell_transcript(id, ansi),

@@ -2,6 +2,7 @@
 //!
 //! Invariant: no request waits here but for an end. Who may ask, the callers of these methods have checked.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rexec_sh::protocol::notice::Notice;
@@ -11,7 +12,7 @@ use super::notices::not_there;
 use super::peers::Peers;
 use super::recorder_link::RecorderLink;
 use super::reports::Reports;
-use super::runs::{KillRequest, Runs};
+use super::runs::{InUse, KillRequest, Runs};
 use super::screen::Screen;
 use super::started_agents::StartedAgents;
 use super::tally::Tally;
@@ -108,6 +109,29 @@ impl Commands<'_> {
         Ok(RunControl { job, owner: Owner::of(job, runs, reports)?, turn, engine, peers, screen })
     }
 
+    /// The ports on which a command listens, wherever it runs, and its number of processes.
+    pub(super) fn in_use(&mut self, job: JobId) -> InUse {
+        match self.reports.get(job) {
+            Some(run) => self.runs.in_use_of(job, || run.processes(), self.turn.now),
+            None => self.runs.in_use(job, self.turn.now),
+        }
+    }
+
+    /// The same of many commands: of the first ones, up to [`limits::PORT_LIST_PROCESSES_MAX`] processes.
+    pub(super) fn all_in_use(&mut self, jobs: &[JobId]) -> BTreeMap<JobId, InUse> {
+        let (mut found, mut room) = (BTreeMap::new(), limits::PORT_LIST_PROCESSES_MAX);
+        for &job in jobs {
+            if self.keeper(job).is_none() {
+                continue;
+            }
+            let one = self.in_use(job);
+            let Some(rest) = room.checked_sub(one.processes) else { break };
+            room = rest;
+            found.insert(job, one);
+        }
+        found
+    }
+
     fn fail(&mut self, id: PeerId, notice: &Notice) {
         self.peers.fail(id, notice, self.turn, self.engine);
     }
@@ -148,9 +172,10 @@ impl Commands<'_> {
         self.screen.watch(id, request, self.engine, self.turn.now);
     }
 
-    pub(super) fn pause(&mut self, job: JobId) -> Result<Answer, Notice> {
+    /// Pauses a command. `why` is for the console.
+    pub(super) fn pause(&mut self, job: JobId, why: &str) -> Result<Answer, Notice> {
         let below = self.control(job)?.pause()?;
-        self.screen.say(format_args!("… #{} is paused: you asked", job.0));
+        self.screen.say(format_args!("… #{} is paused: {why}", job.0));
         Ok(Answer::Pause { seq: job.0, guard: below.number() })
     }
 

@@ -1,16 +1,19 @@
 //! The answers to calls, and the contents of notifications.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::gathered::GatheredOutput;
 use super::kept_output::Gathering;
-use super::listing::ListedRun;
+use super::listing::{LeftRun, ListedRun};
 use super::ring::{Gone, OutputRing};
-use crate::core::entry::PortHeld;
+use crate::core::entry::{Consequence, Decision, Entry, Judgement, PortHeld};
 use crate::front::how_ended::HowEnded;
+use crate::limits;
+use crate::text::escape::escape_line;
 
 /// Nothing to say but that it is done.
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,6 +49,12 @@ pub struct Accepted {
 pub struct RunList {
     /// Oldest first.
     pub runs: Vec<ListedRun>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LeftList {
+    /// Oldest first.
+    pub runs: Vec<LeftRun>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -246,6 +255,67 @@ pub struct ClosedNote {
     /// Bytes at its end that were lost to the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_bytes: Option<u64>,
+}
+
+/// `exec.held`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldNote {
+    pub run: u64,
+    /// The part of the command that it is about.
+    pub leaf: String,
+    /// The rule, by its name and its place. `None` if a setting asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// All of that in a sentence.
+    pub why: String,
+    /// The time after which the run is refused, milliseconds.
+    pub wait_ms: u64,
+}
+
+/// `exec.decided`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecidedNote {
+    pub run: u64,
+    /// The run begins; else it is refused.
+    pub allow: bool,
+    /// `console`, `client` or `timeout`.
+    pub by: Cow<'static, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The time for which the run was held, milliseconds.
+    pub waited_ms: u64,
+}
+
+/// An event of a run on which a person decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HoldNote {
+    Held(HeldNote),
+    Decided(DecidedNote),
+}
+
+impl HoldNote {
+    /// The event in an entry of this run's log.
+    #[must_use]
+    pub fn of(entry: &Entry, run: u64) -> Option<Self> {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let line = |text: &str| escape_line(text, limits::PROMPT_BYTES);
+        match entry {
+            Entry::Judged(judgement) => {
+                let Judgement { rule, why, consequence: Consequence::Asked { subject, wait }, .. } = &**judgement
+                else {
+                    return None;
+                };
+                let (leaf, rule) = (line(&subject.leaf), rule.as_deref().map(line));
+                Some(Self::Held(HeldNote { run, leaf, rule, why: line(why), wait_ms: ms(*wait) }))
+            }
+            Entry::Decided(decision, waited) => {
+                let Decision { is_yes, by, why } = &**decision;
+                let (by, why) = (by.word().into(), why.as_deref().map(line));
+                Some(Self::Decided(DecidedNote { run, allow: *is_yes, by, why, waited_ms: ms(*waited) }))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// `exec.prompt`.

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answers::{ClosedNote, ExitedNote, OutputNote, PortNote, PromptNote, RemarkNote};
+use super::answers::{ClosedNote, DecidedNote, ExitedNote, HeldNote, OutputNote, PortNote, PromptNote, RemarkNote};
 use super::listing::ListedRun;
 use super::params::RunEvent;
 
@@ -66,6 +66,10 @@ macro_rules! events {
 events! {
     /// A run was taken in.
     "exec.started" Started(ListedRun), Start;
+    /// A person decides whether a run begins.
+    "exec.held" Held(HeldNote), Held;
+    /// Somebody has decided whether a held run begins.
+    "exec.decided" Decided(DecidedNote), Held;
     /// A run has written a chunk of output.
     "exec.output" Output(OutputNote), Output;
     /// A program of a run waits for a person's answer.

@@ -50,7 +50,7 @@ impl Serialize for RunFacts {
         card.put(&["why"], &mut fields)?;
         fields.put("background", &self.background)?;
         let callers = ["agent", "agent_version", "session", "session_number", "call", "role"];
-        let others = ["time", "shell", "unwrapped", "probe", "sandbox"];
+        let others = ["time", "shell", "unwrapped", "probe"];
         card.put_rest(&[&callers[..], &others].concat(), &mut fields)?;
         fields.0.end()
     }
@@ -62,8 +62,11 @@ impl Serialize for RunFacts {
 pub struct ListedRun {
     #[serde(flatten)]
     pub facts: RunFacts,
-    /// `queued`, `running`, `asks`, `paused`, `exited` or `closed`.
+    /// `queued`, `held`, `running`, `asks`, `paused`, `exited` or `closed`.
     pub state: Cow<'static, str>,
+    /// The part of it on which a person decides, in state `held`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
     /// The time since its arrival, milliseconds.
     pub started_ms_ago: u64,
     #[serde(flatten)]
@@ -75,6 +78,28 @@ pub struct ListedRun {
     /// The number of its living processes. In lists only the first runs have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<usize>,
+}
+
+/// A run that has ended, and left processes running.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftRun {
+    #[serde(flatten)]
+    pub facts: RunFacts,
+    /// `left`, `paused` or `stopping`.
+    pub state: Cow<'static, str>,
+    /// The time since its arrival, milliseconds.
+    pub started_ms_ago: u64,
+    pub ports: Vec<u16>,
+    /// Its first processes. In a long list, later runs have none.
+    pub processes: Vec<LivingProcess>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LivingProcess {
+    pub pid: i32,
+    /// The program's name, as in proc_pid_comm(5).
+    pub program: String,
 }
 
 impl ListedRun {

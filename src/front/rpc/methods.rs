@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::answers::{
-    Accepted, Cancelled, Done, Greeting, Met, OutputAnswer, RunList, Started, Subscribed, WholeAnswer,
+    Accepted, Cancelled, Done, Greeting, LeftList, Met, OutputAnswer, RunList, Started, Subscribed, WholeAnswer,
 };
 use super::error::RpcError;
 use super::listing::ListedRun;
@@ -160,7 +160,11 @@ rpc! {
     "exec.resize" Resize(ResizeParams) -> Done, Decide;
     /// Signals a run.
     "exec.signal" Signal(SignalParams) -> Done, Supervise;
-    /// Ends a run.
+    /// Stops all processes of a run until it is resumed.
+    "exec.pause" Pause(RunParams) -> Done, Supervise;
+    /// Lets a paused run go on.
+    "exec.resume" Resume(RunParams) -> Done, Supervise;
+    /// Ends a run, or what it left running.
     "exec.cancel" Cancel(CancelParams) -> Cancelled, Supervise;
     /// Decides whether a held run begins; for a person's own clients.
     "exec.decide" Decide(DecideParams) -> Done, Answer;
@@ -172,6 +176,8 @@ rpc! {
     "exec.status" Status(RunParams) -> ListedRun, Supervise;
     /// Lists the runs.
     "exec.list" List(ListParams) -> RunList, Supervise;
+    /// Lists the ended runs that left processes running.
+    "exec.left" ListLeft(NoParams) -> LeftList, Supervise;
     /// Reports events from now on.
     "events.subscribe" Subscribe(SubscribeParams) -> Subscribed, Supervise;
     /// Ends a subscription.

@@ -54,6 +54,8 @@ pub enum RunEvent {
     Exit,
     /// The host says something about it.
     Remark,
+    /// A person decides whether it begins, or has decided.
+    Held,
 }
 
 /// `hello`.

@@ -11,7 +11,7 @@ use crate::front::TerminalEvent;
 use crate::front::rpc::answers::{Cancelled, Done};
 use crate::front::rpc::error::{BAD_PARAMS, RpcError};
 use crate::front::rpc::methods::{Serve, Served, method};
-use crate::front::rpc::params::{CancelParams, ResizeParams, SignalParams, WriteParams};
+use crate::front::rpc::params::{CancelParams, ResizeParams, RunParams, SignalParams, WriteParams};
 use crate::host::context::Context;
 use crate::host::runs::{InputState, KillRequest};
 use crate::host::supervision::Commands;
@@ -85,6 +85,35 @@ impl Serve<method::Signal, Requester> for RpcService<'_> {
     }
 }
 
+impl RpcService<'_> {
+    /// Checks that something of a run lives.
+    fn living(&self, job: JobId) -> Result<(), RpcError> {
+        match self.commands.keeper(job) {
+            Some(_) => Ok(()),
+            None if self.rpc.kept.contains_key(&job) => Err(RpcError::run_is_over(job.0)),
+            None => Err(RpcError::no_such_run(job.0)),
+        }
+    }
+}
+
+impl Serve<method::Pause, Requester> for RpcService<'_> {
+    fn serve(&mut self, _: &Requester, params: RunParams) -> Served<method::Pause> {
+        let job = JobId(params.run);
+        self.living(job)?;
+        self.commands.pause(job, "a client asked").map_err(|notice| RpcError::from(&notice))?;
+        Ok(Some(Done {}))
+    }
+}
+
+impl Serve<method::Resume, Requester> for RpcService<'_> {
+    fn serve(&mut self, _: &Requester, params: RunParams) -> Served<method::Resume> {
+        let job = JobId(params.run);
+        self.living(job)?;
+        self.commands.resume(job).map_err(|notice| RpcError::from(&notice))?;
+        Ok(Some(Done {}))
+    }
+}
+
 impl Serve<method::Cancel, Requester> for RpcService<'_> {
     fn serve(&mut self, to: &Requester, params: CancelParams) -> Served<method::Cancel> {
         let job = JobId(params.run);
@@ -101,8 +130,9 @@ impl Serve<method::Cancel, Requester> for RpcService<'_> {
             let ended = self.commands.end_run(KillRequest { peer: None, job, by, grace });
             return ended.map(|()| Some(Cancelled { running })).map_err(|notice| RpcError::from(&notice));
         }
-        self.kept(job)?;
-        if self.commands.keeper(job).is_some() {
+        if self.commands.keeper(job).is_none() {
+            self.kept(job)?;
+        } else {
             // Processes that it left running end, too.
             let _ = self.commands.end_run(KillRequest { peer: None, job, by: Stopper::Client, grace });
         }

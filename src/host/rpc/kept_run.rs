@@ -15,7 +15,7 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
 use crate::core::log::{Item, Taken};
 use crate::front::how_ended::HowEnded;
-use crate::front::rpc::answers::HeldPort;
+use crate::front::rpc::answers::{HeldPort, HoldNote};
 use crate::front::rpc::events::event;
 use crate::front::rpc::kept_output::KeptOutput;
 use crate::front::rpc::listing::{ListedRun, RunFacts};
@@ -52,6 +52,8 @@ pub(super) struct KeptRun {
     since_exit: usize,
     is_closed: bool,
     is_noted: bool,
+    /// What a person was asked about its beginning, and what was decided.
+    holds: Vec<HoldNote>,
     /// The prompts that waited for a person, each with the last chunk before it.
     prompts: Vec<(u64, String)>,
     /// What consoles show about it, each with the last chunk before it.
@@ -78,6 +80,7 @@ impl KeptRun {
             since_exit: 0,
             is_closed: false,
             is_noted: false,
+            holds: Vec::new(),
             prompts: Vec::new(),
             remarks: Vec::new(),
             held: None,
@@ -114,6 +117,7 @@ impl KeptRun {
         RunSoFar {
             number: self.facts.card.seq,
             ring: self.output.ring(),
+            holds: &self.holds,
             prompts: &self.prompts,
             remarks: &self.remarks,
             ports: self.ports.found(),
@@ -133,6 +137,7 @@ impl KeptRun {
         ListedRun {
             facts: self.facts.clone(),
             state: state.into(),
+            held: None,
             started_ms_ago: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
             end: self.end().cloned(),
             ports: Vec::new(),
@@ -189,7 +194,7 @@ impl KeptRun {
             let mut is_told = false;
             loop {
                 if is_full(peer.out.pending()) && (!peer.send() || is_full(peer.out.pending())) {
-                    is_held |= watcher.holds;
+                    is_held |= watcher.is_holding;
                     if let Some(client) = clients.all.get_mut(&watcher.peer) {
                         client.behind.insert(job);
                     }
@@ -250,6 +255,7 @@ impl KeptRun {
             self.output.close_chunk();
             self.remarks.push((self.output.ring().last_seq(), line));
         }
+        self.holds.extend(HoldNote::of(entry, self.job().0));
         match entry {
             Entry::Output { stream, bytes, at, .. } => {
                 self.since_exit += if self.exited.is_some() { bytes.len() } else { 0 };

@@ -12,22 +12,24 @@ use crate::core::job::Job;
 use crate::core::log::Lag;
 use crate::front::output_filter::OutputFilter;
 use crate::front::projects::ProjectId;
-use crate::front::rpc::answers::{Done, Greeting, Met, RunList, Subscribed};
+use crate::front::rpc::answers::{Done, Greeting, LeftList, Met, RunList, Subscribed};
 use crate::front::rpc::error::{BAD_PARAMS, RpcError};
 use crate::front::rpc::kept_output::{Gathering, KeptOutput};
-use crate::front::rpc::listing::{ListedRun, RunFacts};
+use crate::front::rpc::listing::{LeftRun, ListedRun, LivingProcess, RunFacts};
 use crate::front::rpc::methods::{AnswerCalls, METHODS, RpcMethod, Serve, Served, method};
 use crate::front::rpc::params::{
     Awaited, Encoding, HelloParams, ListParams, NoParams, OutputParams, RunEvent, RunParams, SubscribeParams,
     UnsubscribeParams, WaitParams,
 };
 use crate::front::rpc::{PROTOCOL, PROTOCOL_MIN};
+use crate::front::run_state::Standing;
 use crate::host::keeper::Keeper;
 use crate::host::project_sessions::ProjectSessions;
 use crate::host::runs::InUse;
 use crate::host::supervision::Commands;
 use crate::journal::record::PublishedCard;
 use crate::limits;
+use crate::sys::tree::Process;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::Mode;
 
@@ -107,11 +109,6 @@ impl RpcService<'_> {
             return Err(RpcError::busy(sentence).hint("wait for the answer to one of them"));
         }
         Ok(run.texts.add(text, run.output.ring()))
-    }
-
-    fn state_of(&self, job: JobId) -> &'static str {
-        let known = self.commands.engine.job(job);
-        self.commands.keeper(job).map_or("closed", |keeper| keeper.standing(known).word_for_programs())
     }
 }
 
@@ -237,14 +234,24 @@ impl Serve<method::Unsubscribe, Requester> for RpcService<'_> {
     }
 }
 
+impl RpcService<'_> {
+    /// The facts about a kept run for a client.
+    fn listed(&self, job: JobId, run: &KeptRun) -> ListedRun {
+        let known = self.commands.engine.job(job);
+        let standing = self.commands.keeper(job).map(|keeper| keeper.standing(known));
+        let state = standing.map_or("closed", Standing::word_for_programs);
+        ListedRun { held: standing.and_then(Standing::held), ..run.listed(state, self.commands.turn.now) }
+    }
+}
+
 impl Serve<method::Status, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, params: RunParams) -> Served<method::Status> {
         let job = JobId(params.run);
         self.kept(job)?;
-        let (state, now) = (self.state_of(job), self.commands.turn.now);
-        let InUse { ports, processes } = self.commands.runs.in_use(job, now);
-        let run = self.kept(job)?;
-        Ok(Some(ListedRun { ports, processes: Some(processes), ..run.listed(state, now) }))
+        let InUse { ports, processes, .. } = self.commands.in_use(job);
+        let run = self.rpc.kept.get(&job).map(|run| self.listed(job, run));
+        let run = run.ok_or_else(|| RpcError::no_such_run(job.0))?;
+        Ok(Some(ListedRun { ports, processes: Some(processes), ..run }))
     }
 }
 
@@ -256,19 +263,38 @@ impl Serve<method::List, Requester> for RpcService<'_> {
             self.commands.engine.jobs().filter(|(_, job)| !Job::has_ended(job)).map(|(job, _)| job).collect();
         live.into_iter().for_each(|job| _ = self.kept(job));
         let is_shown = |run: &KeptRun| is_in(run) && (params.all || !run.is_closed());
-        let shown: Vec<(JobId, &KeptRun)> =
-            self.rpc.kept.iter().filter(|(_, run)| is_shown(run)).map(|(&job, run)| (job, run)).collect();
+        let shown = self.rpc.kept.iter().filter(|(_, run)| is_shown(run));
+        let shown: Vec<(JobId, ListedRun)> = shown.map(|(&job, run)| (job, self.listed(job, run))).collect();
         let jobs: Vec<JobId> = shown.iter().map(|&(job, _)| job).collect();
-        let mut in_use = self.commands.runs.all_in_use(&jobs, self.commands.turn.now);
-        let listed = shown.into_iter().map(|(job, run)| {
-            let listed = run.listed(self.state_of(job), self.commands.turn.now);
-            match in_use.remove(&job) {
-                Some(InUse { ports, processes }) => ListedRun { ports, processes: Some(processes), ..listed },
-                None => listed,
-            }
+        let mut in_use = self.commands.all_in_use(&jobs);
+        let listed = shown.into_iter().map(|(job, listed)| match in_use.remove(&job) {
+            Some(InUse { ports, processes, .. }) => ListedRun { ports, processes: Some(processes), ..listed },
+            None => listed,
         });
         Ok(Some(RunList { runs: listed.collect() }))
     }
+}
+
+impl Serve<method::ListLeft, Requester> for RpcService<'_> {
+    fn serve(&mut self, _: &Requester, _: NoParams) -> Served<method::ListLeft> {
+        let mut left = self.commands.all_running();
+        left.retain(|run| self.commands.engine.job(JobId(run.card.seq)).is_none_or(Job::has_ended));
+        let mut room = limits::PORT_LIST_PROCESSES_MAX;
+        let runs = left.into_iter().map(|listed| {
+            let job = JobId(listed.card.seq);
+            let facts = self.rpc.kept.get(&job).map_or_else(|| self.facts_of(job), |run| run.facts.clone());
+            let InUse { ports, first, .. } = if room > 0 { self.commands.in_use(job) } else { InUse::default() };
+            let processes: Vec<LivingProcess> = first.iter().take(room).map(living).collect();
+            room -= processes.len();
+            let (state, started_ms_ago) = (listed.state.word().into(), listed.age_ms);
+            LeftRun { facts, state, started_ms_ago, ports, processes }
+        });
+        Ok(Some(LeftList { runs: runs.collect() }))
+    }
+}
+
+fn living(process: &Process) -> LivingProcess {
+    LivingProcess { pid: process.pid.number(), program: process.program.to_string() }
 }
 
 impl Serve<method::ReadHostStatus, Requester> for RpcService<'_> {

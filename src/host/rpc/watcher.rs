@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use crate::front::how_ended::HowEnded;
-use crate::front::rpc::answers::{ClosedNote, ExitedNote, HeldPort, PortNote, PromptNote, RemarkNote};
+use crate::front::rpc::answers::{ClosedNote, ExitedNote, HeldPort, HoldNote, PortNote, PromptNote, RemarkNote};
 use crate::front::rpc::events::{RpcEvent, event};
 use crate::front::rpc::params::{Encoding, RunEvent};
 use crate::front::rpc::reply::{put_event, put_output};
@@ -37,6 +37,8 @@ impl ToldEvents {
 pub(super) struct RunSoFar<'a> {
     pub(super) number: u64,
     pub(super) ring: &'a OutputRing,
+    /// What a person was asked about its beginning, and what was decided. No output comes before that.
+    pub(super) holds: &'a [HoldNote],
     /// The prompts that waited for a person, each with the last chunk before it.
     pub(super) prompts: &'a [(u64, String)],
     /// What consoles show about it, each with the last chunk before it.
@@ -57,13 +59,15 @@ pub(super) struct Watcher {
     pub(super) told: ToldEvents,
     encoding: Encoding,
     /// It holds the run back when it is slow.
-    pub(super) holds: bool,
+    pub(super) is_holding: bool,
     /// The line that it gets first. All watchers of a run share it: there may be a hundred, and slow ones among them.
     beginning: Option<Rc<Vec<u8>>>,
     /// The number of the last chunk that it got.
     seq: u64,
     /// Bytes before the next chunk, those that it missed included.
     bytes: u64,
+    /// The number of questions about the run's beginning, and of decisions, that it got.
+    holds: usize,
     /// The number of prompts that it got.
     prompts: usize,
     /// The number of remarks that it got.
@@ -80,16 +84,17 @@ impl Watcher {
     }
 
     /// A watcher of one run, from its beginning.
-    pub(super) fn of_run(peer: PeerId, told: ToldEvents, encoding: Encoding, holds: bool) -> Self {
+    pub(super) fn of_run(peer: PeerId, told: ToldEvents, encoding: Encoding, is_holding: bool) -> Self {
         Self {
             peer,
             subscription: None,
             told,
             encoding,
-            holds,
+            is_holding,
             beginning: None,
             seq: 0,
             bytes: 0,
+            holds: 0,
             prompts: 0,
             remarks: 0,
             ports: 0,
@@ -104,10 +109,13 @@ impl Watcher {
         Self { beginning, ..self }
     }
 
-    /// The watcher, which gets only what happens after what this run has done so far, and the open ports.
+    /// The watcher, which gets only what happens after what this run has done so far, the open ports, and the question
+    /// on which a person decides.
     pub(super) fn skip_past(self, run: &RunSoFar<'_>) -> Self {
         let (prompts, remarks) = (run.prompts.len(), run.remarks.len());
-        Self { seq: run.ring.last_seq(), bytes: run.ring.bytes(), prompts, remarks, ..self }
+        let is_open = run.end.is_none() && matches!(run.holds.last(), Some(HoldNote::Held(_)));
+        let holds = run.holds.len() - usize::from(is_open);
+        Self { seq: run.ring.last_seq(), bytes: run.ring.bytes(), holds, prompts, remarks, ..self }
     }
 
     /// Returns true if it got everything that there ever is.
@@ -130,6 +138,14 @@ impl Watcher {
         }
         if !self.told.has(RunEvent::Output) {
             (self.seq, self.bytes) = (run.ring.last_seq(), run.ring.bytes());
+        }
+        if let Some(note) = run.holds.get(self.holds) {
+            self.holds += 1;
+            match note {
+                HoldNote::Held(note) => self.put::<event::Held>(|| note.clone(), out),
+                HoldNote::Decided(note) => self.put::<event::Decided>(|| note.clone(), out),
+            }
+            return true;
         }
         if let Some((after, line)) = run.prompts.get(self.prompts).filter(|(after, _)| *after <= self.seq) {
             self.prompts += 1;

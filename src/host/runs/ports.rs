@@ -15,12 +15,14 @@ use crate::limits;
 use crate::sys::tree::Process;
 use crate::sys::usage::Listening;
 
-/// The ports that a command has open, and its number of processes.
+/// The ports that a command has open, and its processes.
 #[derive(Debug, Clone, Default)]
 pub(in crate::host) struct InUse {
     /// The ports on which it listens, smallest first.
     pub(in crate::host) ports: Vec<u16>,
     pub(in crate::host) processes: usize,
+    /// The first of them, up to [`limits::PORT_LIST_PROCESSES_MAX`].
+    pub(in crate::host) first: Vec<Process>,
 }
 
 /// The findings of the last moments.
@@ -46,20 +48,21 @@ impl PortBook {
     }
 
     /// The findings about a command, after a look if there was none lately.
-    fn of(&mut self, job: JobId, run: &ActiveRun) -> InUse {
+    fn of(&mut self, job: JobId, processes: impl FnOnce() -> Vec<Process>) -> InUse {
         if let Some(known) = self.found.get(&job) {
             return known.clone();
         }
         if self.processes == 0 {
             return self.before.get(&job).cloned().unwrap_or_default();
         }
-        let own = run.processes();
+        let own = processes();
         let looked_at = own.len().min(self.processes);
         // A command without processes costs a look, too.
         self.processes -= looked_at.max(1);
         let ports: BTreeSet<u16> =
             own[..looked_at].iter().flat_map(|process| self.listening.ports(process.pid)).collect();
-        let found = InUse { ports: ports.into_iter().collect(), processes: own.len() };
+        let first = own[..looked_at.min(limits::PORT_LIST_PROCESSES_MAX)].to_vec();
+        let found = InUse { ports: ports.into_iter().collect(), processes: own.len(), first };
         self.found.insert(job, found.clone());
         found
     }
@@ -70,19 +73,18 @@ impl Runs {
     pub(in crate::host) fn in_use(&mut self, job: JobId, now: Instant) -> InUse {
         let Some(run) = self.all.get(&job) else { return InUse::default() };
         self.port_book.renew(now);
-        self.port_book.of(job, run)
+        self.port_book.of(job, || run.processes())
     }
 
-    /// The same of many commands: of the first ones, up to [`limits::PORT_LIST_PROCESSES_MAX`].
-    pub(in crate::host) fn all_in_use(&mut self, jobs: &[JobId], now: Instant) -> BTreeMap<JobId, InUse> {
-        let (mut found, mut room) = (BTreeMap::new(), limits::PORT_LIST_PROCESSES_MAX);
-        for &job in jobs.iter().filter(|job| self.all.contains_key(job)).collect::<Vec<_>>() {
-            let one = self.in_use(job, now);
-            let Some(rest) = room.checked_sub(one.processes) else { break };
-            room = rest;
-            found.insert(job, one);
-        }
-        found
+    /// The same of a command that no guard keeps, with these processes.
+    pub(in crate::host) fn in_use_of(
+        &mut self,
+        job: JobId,
+        processes: impl FnOnce() -> Vec<Process>,
+        now: Instant,
+    ) -> InUse {
+        self.port_book.renew(now);
+        self.port_book.of(job, processes)
     }
 
     /// A command has failed. If it could not listen on a port on which another command listens, reports which one.

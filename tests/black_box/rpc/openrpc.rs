@@ -213,7 +213,7 @@ fn the_host_reads_the_parameters_of_the_document_and_answers_as_it_says() {
     for method in document["methods"].as_array().expect("methods") {
         let name = method["name"].as_str().expect("a name");
         let params = method["params"].as_array().expect("parameters");
-        let takes_run = ["write", "resize", "signal"].iter().any(|end| name.ends_with(end));
+        let takes_run = ["write", "resize", "signal", "pause"].iter().any(|end| name.ends_with(end));
         let is_start = params.len() > 20;
         let result = &method["result"]["schema"];
         let mut ask = |params: &Map<String, Value>, client: &mut Client| {
@@ -227,6 +227,11 @@ fn the_host_reads_the_parameters_of_the_document_and_answers_as_it_says() {
                 let own = param["name"].as_str().expect("a name");
                 let value = match own {
                     "run" if takes_run => client.call("pty.spawn", &json!({"command": "cat"}))["run"].clone(),
+                    "run" if name == "exec.resume" => {
+                        let run = client.call("exec.start", &json!({"command": "sleep 1000"}))["run"].clone();
+                        client.call("exec.pause", &json!({"run": run}));
+                        run
+                    }
                     "run" if name == "exec.decide" => {
                         client.call("exec.start", &json!({"command": "echo"}))["run"].clone()
                     }
@@ -303,13 +308,17 @@ fn the_host_tells_the_events_of_the_document_as_it_says() {
     let forms: Vec<Value> = document["x-notifications"].as_array().expect("events").clone();
     // No field but those that it names.
     document["components"]["schemas"]["ListedRun"]["additionalProperties"] = json!(false);
-    let host = Host::with(Setup { flags: &["--prompts", "ask", "--prompt-wait", "300"], ..MIRROR });
+    let host = host(HOLDS, Setup { flags: &["--prompts", "ask", "--prompt-wait", "300"], ..MIRROR });
     let mut client = Client::new(&host);
-    client.call("events.subscribe", &json!({"events": ["start", "output", "prompt", "port", "remark", "exit"]}));
+    let events = ["start", "held", "output", "prompt", "port", "remark", "exit"];
+    client.call("events.subscribe", &json!({"events": events}));
+    let held = client.start(&json!({"command": "echo"}));
+    client.call("exec.decide", &json!({"run": held, "allow": false, "why": "not now"}));
     let run = client.start(&json!({"argv": ["python3", "-c", ASKER], "why": "to be told"}));
     let early = [client.note("exec.port", run), client.note("exec.prompt", run)];
     client.call("exec.cancel", &json!({"run": run}));
     let mut told = client.story(run);
+    told.extend(client.story(held));
     told.extend(
         ["exec.port", "exec.prompt"].into_iter().zip(early).map(|(name, note)| json!({"method": name, "params": note})),
     );

@@ -324,6 +324,61 @@ fn the_end_of_the_host_ends_background_runs_and_is_told() {
 }
 
 #[test]
+fn a_run_is_paused_and_resumed_and_the_console_says_for_whom() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "read line; echo got $line", "keep_stdin": true}));
+    assert_eq!(client.call("exec.pause", &json!({"run": run})), json!({}));
+    assert_eq!(client.call("exec.status", &json!({"run": run}))["state"], "paused");
+    client.call("exec.write", &json!({"run": run, "text": "it\n"}));
+    let wait = json!({"run": run, "for": "exit", "timeout_ms": 300});
+    assert_eq!(client.call("exec.wait", &wait)["met"], "time", "it is stopped");
+    // Whoever may see a run may let it go on.
+    let mut other = Client::new(&host);
+    assert_eq!(other.call("exec.resume", &json!({"run": run})), json!({}));
+    assert_eq!(client.call("exec.wait", &json!({"run": run, "for": "exit"}))["met"], "exit");
+    assert_eq!(client.call("exec.output", &json!({"run": run}))["chunks"][0]["text"], "got it\n");
+    for method in ["exec.pause", "exec.resume"] {
+        waiting::wait_until("it is over", || {
+            let id = client.ask(method, &json!({"run": run}));
+            client.reply(id)["error"]["code"] == -32_002
+        });
+        assert_eq!(client.error(method, &json!({"run": 99})).0, -32_001);
+    }
+    let run = client.start(&json!({"command": "sleep 1000"}));
+    assert_eq!(client.error("exec.resume", &json!({"run": run})).1, format!("#{run} is not paused"));
+    let console = host.console_text();
+    assert!(console.contains("… #1 is paused: a client asked\n"), "{console}");
+    assert!(console.contains("… #1 is resumed\n"), "{console}");
+}
+
+#[test]
+fn what_runs_have_left_running_is_listed_and_ended() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    assert_eq!(client.call("exec.left", &json!({})), json!({"runs": []}));
+    let live = client.start(&json!({"command": "sleep 1000"}));
+    assert_eq!(host.run("sleep 1001 >/dev/null 2>&1 & exit 3").code(), 3);
+    let left = |client: &mut Client| client.call("exec.left", &json!({}))["runs"].take();
+    waiting::wait_until("it is listed", || left(&mut client) != json!([]));
+    let runs = left(&mut client);
+    assert_eq!(runs.as_array().map(Vec::len), Some(1), "{runs}");
+    let run = &runs[0];
+    assert_eq!((&run["run"], &run["state"], &run["whoami"]), (&json!(2), &json!("left"), &json!("shell")), "{run}");
+    assert_eq!(run["processes"][0]["program"], "sleep", "{run}");
+    let pid = i32::try_from(run["processes"][0]["pid"].as_i64().expect("a number")).expect("a process id");
+    assert!(Process::of(pid).is_some(), "{run}");
+    client.call("exec.pause", &json!({"run": 2}));
+    assert_eq!(left(&mut client)[0]["state"], "paused");
+    client.call("exec.resume", &json!({"run": 2}));
+    client.call("exec.cancel", &json!({"run": 2, "grace_ms": 0}));
+    waiting::wait_until("it is gone", || left(&mut client) == json!([]));
+    assert_eq!(client.call("exec.status", &json!({"run": live}))["state"], "running");
+    let console = host.console_text();
+    assert!(console.contains("… stopping what #2 left running: a client asked\n"), "{console}");
+}
+
+#[test]
 fn the_console_says_whether_a_caller_asked_for_the_end_or_is_gone() {
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);

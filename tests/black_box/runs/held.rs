@@ -320,6 +320,62 @@ fn a_program_reads_what_is_held_and_what_was_refused() {
     host.finish();
 }
 
+/// A person's own program asks instead of the console, whenever it has come.
+#[test]
+fn programs_are_told_of_what_is_held_and_of_what_was_decided() {
+    let host = host(RULES, PLAIN);
+    let (mut client, mut late) = (Client::new(&host), Client::new(&host));
+    client.call("events.subscribe", &json!({}));
+    let mut held = start(&host, "printf push");
+    let note = client.note("exec.held", 1);
+    let why = "rule push (config.toml:7) asks about `printf push`: Open a pull request.";
+    let expected = json!({
+        "run": 1, "leaf": "printf push", "rule": "push (config.toml:7)", "why": why, "wait_ms": 600_000,
+    });
+    assert_eq!(note, expected);
+    assert_eq!(client.call("exec.status", &json!({"run": 1}))["held"], "printf push");
+    late.call("events.subscribe", &json!({"runs": [1]}));
+    assert_eq!(late.note("exec.held", 1), expected, "one that has come later");
+    late.call("exec.decide", &json!({"run": 1, "allow": false, "why": "not today"}));
+    for client in [&mut client, &mut late] {
+        let mut note = client.note("exec.decided", 1);
+        assert!(note["waited_ms"].take().is_u64(), "{note}");
+        let decided = json!({"run": 1, "allow": false, "by": "client", "why": "not today", "waited_ms": null});
+        assert_eq!(note, decided);
+        client.note("exec.exited", 1);
+    }
+    refused(&mut held);
+    assert_eq!(client.call("exec.status", &json!({"run": 1})).get("held"), None);
+    let story = client.told(1);
+    assert!(story.iter().all(|event| event["method"] != "exec.held"), "once: {story:?}");
+    let mut last = Client::new(&host);
+    last.call("events.subscribe", &json!({"runs": [1], "events": ["held", "exit"]}));
+    let story = last.story(1);
+    assert_eq!(story.len(), 2, "nothing asks any more: {story:?}");
+    // Nobody answers in time.
+    let mut held = start(&host, "printf soon");
+    let note = client.note("exec.decided", 2);
+    assert_eq!((&note["allow"], &note["by"]), (&json!(false), &json!("timeout")), "{note}");
+    refused(&mut held);
+    drop((client, late, last));
+    host.finish();
+}
+
+/// A limit is for the command, and a person may take longer to read it.
+#[test]
+fn the_time_limit_of_a_held_command_begins_with_the_command() {
+    let host = host(RULES, PLAIN);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "printf push; sleep 1000", "timeout": 0.2, "stream": true}));
+    let wait = json!({"run": run, "for": "exit", "timeout_ms": 600});
+    assert_eq!(client.call("exec.wait", &wait)["met"], "time");
+    client.call("exec.decide", &json!({"run": run, "allow": true}));
+    let ended = client.note("exec.exited", run);
+    assert_eq!((&ended["exit"], &ended["by"]), (&json!(124), &json!("timeout")), "{ended}");
+    drop(client);
+    host.finish();
+}
+
 /// The size of a test's console.
 const SIZE: (u16, u16) = (120, 40);
 

@@ -142,6 +142,11 @@ fn programs_see_a_sandboxed_command_as_people_do_and_none_of_its_secrets() {
     let mut client = Client::new(&host);
     let listed = client.call("exec.list", &json!({}))["runs"][0].clone();
     assert_eq!(listed["run"], json!(seq), "{listed}");
+    let status = client.call("exec.status", &json!({"run": seq}));
+    for run in [&listed, &status] {
+        assert!(run["sandbox"].as_str().is_some_and(|sandbox| !sandbox.is_empty()), "{run}");
+        assert!(run["processes"].as_u64().is_some_and(|processes| processes > 0), "{run}");
+    }
     let command = listed["command"].as_str().unwrap_or_default();
     assert!(command.contains("«redacted:DB_PASS»") && command.contains("test -e done"), "{listed}");
     std::fs::write(host.home.join("go"), "").expect("the directory is ours");

@@ -36,6 +36,24 @@ fn timeless(line: &str) -> String {
 }
 
 #[test]
+fn a_command_that_is_held_is_told_with_the_decision() {
+    let rules = "[gate]\nmode = 'enforce'\naway = 'wait'\n[[rule]]\ndo = 'ask'\nrun = 'echo'\n";
+    let host = crate::runs::rules::host(rules, MIRROR);
+    let mut client = Client::new(&host);
+    let mut people = events(&host, "people", &[], &mut client);
+    for allow in [true, false] {
+        let run = client.start(&json!({"command": "true; echo x"}));
+        client.call("exec.decide", &json!({"run": run, "allow": allow}));
+        let decided = if allow { "may run" } else { "may not run" };
+        let expected = format!("#{run} asks whether it may run: echo x\n#{run} {decided}\n");
+        let is_there = || shown(&host, "people").contains(&expected);
+        assert!(waiting::until_true(PATIENCE, is_there), "{}", shown(&host, "people"));
+    }
+    people.kill().expect("it runs");
+    people.wait().expect("its end");
+}
+
+#[test]
 fn events_are_told_until_the_host_ends() {
     let mut host = Host::with(MIRROR);
     let mut client = Client::new(&host);
