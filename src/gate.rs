@@ -14,6 +14,7 @@ mod config;
 mod document;
 mod habits;
 mod judged;
+mod kills;
 mod leaf_words;
 pub mod packs;
 mod places;
@@ -32,6 +33,7 @@ pub use config::{GATE_KEYS, Loaded, SANDBOX_WORDS_HINT, load, sandbox_words};
 pub use document::{Document, Pair, RulesError, Table, TextPlace, Value};
 pub use habits::{Habit, ToolUse};
 pub use judged::Judged;
+pub use kills::{Aim, Finder, Processes, signals_others};
 pub use leaf_words::{leaf_words, problem_in_words, redirection_words, shown_leaf, why_opaque};
 pub use places::Facts;
 pub use rule::{Action, Away, Rule, RuleSource};
@@ -164,6 +166,12 @@ impl Gate {
         let packs = own.split_off(own.iter().position(Rule::is_pack).unwrap_or(own.len()));
         self.rules.extend(own.into_iter().chain(rules).chain(packs));
         self
+    }
+
+    /// Returns true if a rule asks whose processes a command signals.
+    #[must_use]
+    pub fn looks_at_processes(&self) -> bool {
+        self.rules.iter().any(Rule::looks_at_processes)
     }
 
     /// Returns true if both gates find the same leaves.

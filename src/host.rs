@@ -108,6 +108,7 @@ mod terminal_relay;
 mod terminal_size;
 mod turn;
 mod unseen;
+mod victims;
 mod viewers;
 
 pub use json_command::own_attributes;

@@ -43,7 +43,8 @@ reads the file when it starts. Without one, nothing is judged.
   rexec gate explain N  says the same of a past command, as it was called
   rexec gate replay     says it of all past commands that they would stop
   rexec gate learn      prints rules that past commands suggest, as a file
-  rexec gate pack NAME  prints a pack: git, files, database, publish, cloud
+  rexec gate pack NAME  prints a pack: git, files, database, publish, cloud,
+                        kill
 
 The rules stand in ~/.config/rexec/config.toml ($XDG_CONFIG_HOME), in a subset
 of TOML: tables, texts, numbers, true and false, arrays of texts, comments.
@@ -93,7 +94,7 @@ Further conditions of a rule:
   inside   ... in one of them: [\"$PROJECT\", \"~/x\", \"/tmp\"], or its path ends
            so: [\".git\"]. Your home and what is above it always lie outside
   writes   files that it writes: [\"/etc\", \"*.lock\"]
-  kills    \"others\": it signals processes; whose is not known here: perhaps
+  kills    \"others\": it signals processes of others: see below
   via      what leads to it, as \"sudo|ssh\"
   agent    the agent, session its session, cwd the directory it runs in
   lenient  true, as in packs: what is not known holds nothing but a path that
@@ -115,6 +116,26 @@ another machine. Whether those are the directories that outside, inside, writes
 and cwd name is not known; the end of a path, as .git, counts there, too. A
 lenient rule takes them for paths of this machine: rm -rf /data in a container
 asks, because it may be a volume.
+
+kills = \"others\" has the processes looked up that a command would signal,
+before it runs, by the system's pgrep, pidof, fuser and lsof. Others' are:
+rexec-host and its guards; the agent that runs the command, and all that this
+runs below; other agents; the commands of other agents and sessions. The row
+names one of them. Known are:
+
+  kill 12, kill -9 -- -12, kill -1       numbers, groups, all of them
+  pkill node, pkill -f vite, pkill -u ann, pkill -P 12    as pgrep finds them
+  killall node, killall -r 'no.e', killall -u ann         by name, user
+  fuser -k 3000/tcp, fuser -k -n tcp 3000, fuser -k FILE
+  kill $(pgrep node), pgrep node | xargs kill, kill $(pidof node)
+  kill $(lsof -t -i:3000), lsof -ti :3000 | xargs kill, kill $(fuser 80/tcp)
+  ps aux | grep node | awk '{print $2}' | xargs kill
+
+Of skill, killall5, kill $(cat FILE) and patterns with unknown values it is not
+known whom they hit: perhaps. What the shell itself has started is never
+others': $!, $$, %1, 0. So is what kill -0 looks at. Not seen: systemctl,
+docker stop, and programs of your own that end others. test, explain and replay
+look at no process: perhaps.
 
 replay lists the commands of the journals on which the rules of --rules and
 your own ones differ; without --rules, those on which your own rules and none
@@ -255,6 +276,7 @@ fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
         directory: Some(directory.as_os_str().as_bytes()),
         project: project.map(|project| project.as_os_str().as_bytes()),
         home: home.as_deref(),
+        ..Facts::default()
     };
     print(&Judged::of(&gate, gate.leaves(text.as_bytes(), &variable), &facts), call.is_json)
 }

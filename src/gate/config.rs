@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::answer::{Answer, Glob};
 use super::document::{Document, Pair, RulesError, Table, Value};
+use super::kills::Others;
 use super::places::{Facts, Place};
 use super::rule::{Action, Away, Group, Rule, RuleSource};
 use super::subject::Subject;
@@ -134,6 +135,7 @@ impl Example<'_> {
             directory: Some(EXAMPLE_PROJECT),
             project: Some(EXAMPLE_PROJECT),
             home: Some(EXAMPLE_HOME),
+            processes: Some(&Others),
             ..Facts::default()
         };
         let leaves = gate.leaves(self.command.as_bytes(), &|name| (name == b"HOME").then(|| EXAMPLE_HOME.to_vec()));

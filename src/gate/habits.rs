@@ -150,7 +150,9 @@ fn words_of_run(table: &Table) -> impl Iterator<Item = &str> {
 
 /// Returns true if a pack's rule may match a leaf that begins so. A rule about written files stands beside all that allow.
 fn may_match(rule: &Table, run: &[&str]) -> bool {
-    let is_about_program = words_of_run(rule).next().is_some() || texts(rule, "writes").is_empty();
+    // No tool writes files or signals processes as its subcommand.
+    let is_about_others = |key: &str| rule.pairs.iter().any(|pair| pair.key == key);
+    let is_about_program = words_of_run(rule).next().is_some() || !["writes", "kills"].into_iter().any(is_about_others);
     is_about_program && words_of_run(rule).zip(run).all(|(wanted, word)| Glob::new(wanted).matches(word.as_bytes()))
 }
 

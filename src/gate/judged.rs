@@ -1,6 +1,7 @@
 //! What rules say of a command as a whole: the verdicts on its leaves, of which the strictest counts.
 
-use super::{Action, Facts, Gate, Verdict, shown_leaf};
+use super::kills::FoundBeside;
+use super::{Action, Facts, Gate, Processes, Verdict, shown_leaf};
 use crate::script::Leaf;
 
 /// The leaves of a command, each with its verdict.
@@ -13,6 +14,8 @@ pub struct Judged<'g> {
 impl<'g> Judged<'g> {
     #[must_use]
     pub fn of(gate: &'g Gate, leaves: Vec<Leaf>, facts: &Facts<'_>) -> Self {
+        let processes = facts.processes.map(|processes| FoundBeside::new(&leaves, processes));
+        let facts = &Facts { processes: processes.as_ref().map(|processes| processes as &dyn Processes), ..*facts };
         let verdicts = leaves.iter().map(|leaf| gate.judge(leaf, facts)).collect();
         Self { leaves, verdicts }
     }

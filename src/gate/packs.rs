@@ -1,12 +1,13 @@
 //! Packs: rules that come with rexec, as data in the format of a person's own. All of them ask, none denies, and all are
 //! lenient.
 
-const PACKS: [(&str, &str); 5] = [
+const PACKS: [(&str, &str); 6] = [
     ("git", include_str!("packs/git.toml")),
     ("files", include_str!("packs/files.toml")),
     ("database", include_str!("packs/database.toml")),
     ("publish", include_str!("packs/publish.toml")),
     ("cloud", include_str!("packs/cloud.toml")),
+    ("kill", include_str!("packs/kill.toml")),
 ];
 
 /// Their names.

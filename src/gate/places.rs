@@ -1,6 +1,7 @@
 //! Directories and files by their paths: where a word leads, and whether that lies in a place. The disk is not asked.
 
 use super::answer::{Answer, pattern_matches};
+use super::kills::Processes;
 use super::words::Words;
 use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, OutputOf, RedirectKind, Redirection, base_name};
 
@@ -14,6 +15,8 @@ pub struct Facts<'a> {
     /// The top of the git project that the directory is in. Without one, the directory stands for it.
     pub project: Option<&'a [u8]>,
     pub home: Option<&'a [u8]>,
+    /// Whose the processes are that it would signal. Without it, that is not known.
+    pub processes: Option<&'a dyn Processes>,
 }
 
 /// A directory or a file that a rule names, with all that is below it.

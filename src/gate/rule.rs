@@ -8,10 +8,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::answer::{Answer, Glob};
+use super::kills;
 use super::places::{self, Path, Place};
 use super::subject::Subject;
 use super::words::{Reading, Wanted, Words};
-use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, LeafState, Via, base_name};
+use crate::script::{Argument, Leaf, LeafState, Via, base_name};
 
 /// What is done with a command. The larger one is the stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -120,6 +121,12 @@ impl Rule {
         lists || !self.outside.is_empty() || !self.inside.is_empty() || self.kills_others || self.via.is_some()
     }
 
+    /// Returns true if it asks whose processes a command signals.
+    #[must_use]
+    pub fn looks_at_processes(&self) -> bool {
+        self.kills_others
+    }
+
     /// Returns true if it has no condition but `run`.
     fn is_plain(&self) -> bool {
         let lists = [&self.outside, &self.inside, &self.writes, &self.cwd].iter().all(|list| list.is_empty());
@@ -186,8 +193,7 @@ impl Rule {
             wanted => Answer::any(subject.written().iter().map(|path| self.answer_on_path(path, wanted, subject))),
         });
         if self.kills_others {
-            // Whose the processes are is known when it runs.
-            answer = answer.min(Answer::of(may_kill(subject)).min(Answer::Perhaps));
+            answer = answer.min(kills::answer(subject.leaf, subject.facts.processes));
         }
         answer
     }
@@ -340,30 +346,5 @@ impl Rule {
     /// What is done if it may match or not. What a lenient rule does not know is told, and holds nothing.
     pub(super) fn action_if_perhaps(&self, perhaps: Action) -> Action {
         if self.is_lenient { Action::Allow } else { self.action.min(perhaps) }
-    }
-}
-
-/// Returns true if a leaf signals processes that may be others than its own shell's: `$!`, `$$` and `%1` are its own.
-fn may_kill(subject: &Subject<'_>) -> bool {
-    let leaf = subject.leaf;
-    let has =
-        |wanted: &[&[u8]]| leaf.arguments.iter().any(|word| word.text().is_some_and(|text| wanted.contains(&text)));
-    let is_own = |word: &Argument| match &word.pieces[..] {
-        [ArgumentPiece::Hole(hole)] => {
-            matches!(&hole.kind, HoleKind::Digits { name, .. } if matches!(&name[..], b"!" | b"$" | b"BASHPID"))
-        }
-        _ => word.text().is_some_and(|text| text.starts_with(b"%")),
-    };
-    match base_name(&leaf.program) {
-        b"kill" => {
-            !has(&[b"-l", b"-L", b"-0", b"--list", b"--table"])
-                && subject.words().operands.iter().any(|own| !is_own(own.word))
-        }
-        b"pkill" | b"killall" | b"skill" => !has(&[b"-0"]),
-        b"fuser" => {
-            has(&[b"-k", b"--kill"])
-                || leaf.arguments.iter().any(|word| word.text().is_some_and(|text| text.starts_with(b"-k")))
-        }
-        _ => false,
     }
 }

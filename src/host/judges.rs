@@ -1,8 +1,9 @@
-//! Judges: helper processes that ask the person's rules about calls that are too long to be read within a turn.
+//! Judges: helper processes that ask the person's rules about calls that are too long to be read within a turn, or that
+//! signal processes, which one has to look at.
 //!
 //! Invariants: the loop never waits for one; at most [`limits::JUDGES_MAX`] work at once, and the other calls wait in the
-//! order in which they came; one that has not answered within [`limits::JUDGE_WAIT`] is killed, and its call counts as one
-//! of which it is not known what runs.
+//! order in which they came; one that has not answered within [`limits::JUDGE_WAIT`] is killed, and what it was to
+//! find counts as not known.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,12 +22,12 @@ use rexec_sh::protocol::process::Pid;
 #[derive(Debug, Default)]
 pub(super) struct Judges {
     at_work: Vec<Judge>,
-    waiting: VecDeque<LongCall>,
+    waiting: VecDeque<OpenCall>,
 }
 
 /// A call that is to be judged.
 #[derive(Debug)]
-pub(super) struct LongCall {
+pub(super) struct OpenCall {
     pub(super) job: JobId,
     /// Where it begins.
     pub(super) directory: Vec<u8>,
@@ -34,7 +35,7 @@ pub(super) struct LongCall {
 
 #[derive(Debug)]
 struct Judge {
-    call: LongCall,
+    call: OpenCall,
     pid: Pid,
     port: Port,
     answer: Vec<u8>,
@@ -42,12 +43,12 @@ struct Judge {
 }
 
 impl Judges {
-    pub(super) fn add(&mut self, call: LongCall) {
+    pub(super) fn add(&mut self, call: OpenCall) {
         self.waiting.push_back(call);
     }
 
     /// The next call that a judge can be made for.
-    pub(super) fn next_waiting(&mut self) -> Option<LongCall> {
+    pub(super) fn next_waiting(&mut self) -> Option<OpenCall> {
         if self.at_work.len() >= limits::JUDGES_MAX {
             return None;
         }
@@ -60,10 +61,10 @@ impl Judges {
     /// The call. There is no room for another process or descriptor.
     pub(super) fn begin(
         &mut self,
-        call: LongCall,
+        call: OpenCall,
         judge: impl FnOnce() -> Vec<u8>,
         turn: &mut Turn,
-    ) -> Result<(), LongCall> {
+    ) -> Result<(), OpenCall> {
         let begun = || -> io::Result<(Port, Pid)> {
             let (near, far) = sys::pipe()?;
             let pid = helper::fork(c"rexec-judge", &[far.as_raw_fd()], || _ = sys::write(&far, &judge()))?;
@@ -82,7 +83,7 @@ impl Judges {
     }
 
     /// Reads what the judge of a call says. Returns the call and the answer once that is whole.
-    pub(super) fn visit(&mut self, job: JobId, turn: &mut Turn) -> Option<(LongCall, Vec<u8>)> {
+    pub(super) fn visit(&mut self, job: JobId, turn: &mut Turn) -> Option<(OpenCall, Vec<u8>)> {
         let at = self.at_work.iter().position(|judge| judge.call.job == job)?;
         let judge = &mut self.at_work[at];
         let mut piece = [0; 4 << 10];
@@ -96,13 +97,13 @@ impl Judges {
     }
 
     /// A call whose judge has taken too long.
-    pub(super) fn next_late(&mut self, turn: &mut Turn) -> Option<LongCall> {
+    pub(super) fn next_late(&mut self, turn: &mut Turn) -> Option<OpenCall> {
         let at = self.at_work.iter().position(|judge| judge.until <= turn.now)?;
         orphans::kill_child(self.at_work[at].pid);
         Some(self.end(at, turn).0)
     }
 
-    fn end(&mut self, at: usize, turn: &mut Turn) -> (LongCall, Vec<u8>) {
+    fn end(&mut self, at: usize, turn: &mut Turn) -> (OpenCall, Vec<u8>) {
         let Judge { call, port, answer, .. } = self.at_work.swap_remove(at);
         turn.close(port);
         (call, answer)
@@ -129,8 +130,8 @@ mod tests {
     use crate::io::poller::Poller;
     use crate::sys::process;
 
-    fn call(job: u64) -> LongCall {
-        LongCall { job: JobId(job), directory: b"/".to_vec() }
+    fn call(job: u64) -> OpenCall {
+        OpenCall { job: JobId(job), directory: b"/".to_vec() }
     }
 
     fn jobs_left(judges: &mut Judges) -> Vec<u64> {

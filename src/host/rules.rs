@@ -1,23 +1,29 @@
 //! The rules of the person's file: the host asks them about every command that it runs. Rules that are only watched hold
 //! none.
 //!
-//! Invariants: without rules nothing is read; a call of more than `RULES_CALL_BYTES_MAX` is not read by the host itself
-//! (`judges.rs`); what a judgement says has no secret of the command's environment or of its text; what an agent is told
+//! Invariants: without rules nothing is read; the host itself reads no call of more than `RULES_CALL_BYTES_MAX`, and looks
+//! at no process (`judges.rs`); what a judgement says has no secret of the command's environment or of its text; what an agent is told
 //! of it has no word that the agent takes for its own sandbox.
 
+use super::victims::Victims;
 use crate::core::end::{Refusal, RefusalCause, Subject};
 use crate::core::entry::{Consequence, Judgement};
 use crate::front::caller::patience;
 use crate::front::command::Command;
-use crate::gate::{Action, Away, Cause, Facts, Gate, GateMode, Judged, Verdict, sandbox_words, shown_leaf};
+use crate::gate::{
+    Action, Away, Cause, Facts, Gate, GateMode, Judged, Processes, Rule, Verdict, sandbox_words, shown_leaf,
+    signals_others,
+};
 use crate::limits;
-use crate::script::{Argument, Leaf, VariableLookup};
+use crate::script::{Argument, Leaf};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::redact::Redactor;
 
 /// Columns of a leaf in a judgement.
 const LEAF_COLUMNS: usize = 400;
+/// Columns of a process that a command would signal.
+const VICTIM_COLUMNS: usize = 120;
 /// What a judge answers if there is no finding.
 const NOTHING_FOUND: &str = "nothing\n";
 /// Columns of a leaf in what an agent is told.
@@ -26,6 +32,17 @@ const TOLD_COLUMNS: usize = 80;
 #[derive(Debug)]
 pub(super) struct Rules {
     gate: Gate,
+    /// One of them asks whose processes a command signals.
+    look_at_processes: bool,
+}
+
+/// What the host itself can say of a command.
+#[derive(Debug)]
+pub(super) enum FirstLook<'r> {
+    /// `None` if the rules allow it, and all of it was read.
+    Judged(Option<Finding<'r>>),
+    /// A judge is to look at it.
+    ForJudge,
 }
 
 /// A verdict that does not allow a command, or allows one of which not all was read; and the leaf that it is on, as it is
@@ -34,11 +51,13 @@ pub(super) struct Rules {
 pub(super) struct Finding<'r> {
     verdict: Verdict<'r>,
     leaf: String,
+    /// A process of others that it would signal. Empty if that is not asked.
+    victim: String,
 }
 
 impl Rules {
     pub(super) fn new(gate: Gate) -> Self {
-        Self { gate }
+        Self { look_at_processes: gate.looks_at_processes(), gate }
     }
 
     /// Returns true if they refuse and hold commands.
@@ -59,37 +78,47 @@ impl Rules {
         }
     }
 
-    /// Returns true if a command is to be read by a judge.
-    pub(super) fn is_long(command: &Command) -> bool {
-        command.exec.iter().map(Vec::len).sum::<usize>() > limits::RULES_CALL_BYTES_MAX
+    /// What they find at once in a command that begins in this directory.
+    pub(super) fn look(&self, command: &Command, directory: &[u8]) -> FirstLook<'_> {
+        if is_long(command) {
+            return FirstLook::ForJudge;
+        }
+        let leaves = self.leaves(command, directory);
+        if self.look_at_processes && leaves.iter().any(signals_others) {
+            return FirstLook::ForJudge;
+        }
+        FirstLook::Judged(self.find(command, directory, leaves, None))
     }
 
-    /// What they find in a command that begins in this directory. `None` if they have read all of it and allow it.
-    pub(super) fn judge(&self, command: &Command, directory: &[u8]) -> Option<Finding<'_>> {
-        self.judge_leaves(command, directory, |value| self.gate.leaves_of_call(&command.exec, value))
+    /// What a judge finds. `None` if they have read all of it and allow it.
+    pub(super) fn judge(&self, command: &Command, directory: &[u8], victims: &Victims<'_>) -> Option<Finding<'_>> {
+        let leaves = self.leaves(command, directory);
+        let mut finding = self.find(command, directory, leaves, Some(victims))?;
+        if finding.verdict.cause.rule().is_some_and(Rule::looks_at_processes) {
+            finding.victim = escape_line(&victims.take_hit().unwrap_or_default(), VICTIM_COLUMNS);
+        }
+        Some(finding)
     }
 
-    /// As [`Self::judge`], for one that could not be read.
-    pub(super) fn judge_unread(&self, command: &Command, directory: &[u8]) -> Option<Finding<'_>> {
-        self.judge_leaves(command, directory, |_| vec![Leaf::too_long()])
+    /// What is found in a command about which no judge has answered.
+    pub(super) fn judge_without(&self, command: &Command, directory: &[u8]) -> Option<Finding<'_>> {
+        let leaves = if is_long(command) { vec![Leaf::too_long()] } else { self.leaves(command, directory) };
+        self.find(command, directory, leaves, None)
     }
 
-    fn judge_leaves(
+    fn leaves(&self, command: &Command, directory: &[u8]) -> Vec<Leaf> {
+        self.gate.leaves_of_call(&command.exec, &|name| value(command, directory, name))
+    }
+
+    fn find(
         &self,
         command: &Command,
         directory: &[u8],
-        leaves: impl FnOnce(VariableLookup<'_>) -> Vec<Leaf>,
+        leaves: Vec<Leaf>,
+        processes: Option<&Victims<'_>>,
     ) -> Option<Finding<'_>> {
-        let run = command.run()?;
-        let value = |name: &[u8]| match name {
-            b"PWD" => Some(directory.to_vec()),
-            _ => run
-                .env
-                .iter()
-                .find_map(|entry| entry.to_bytes().strip_prefix(name)?.strip_prefix(b"="))
-                .map(<[u8]>::to_vec),
-        };
-        let home = value(b"HOME").filter(|home| !home.is_empty());
+        command.run()?;
+        let home = value(command, directory, b"HOME").filter(|home| !home.is_empty());
         let caller = &command.caller;
         let facts = Facts {
             agent: Some(if caller.agent.is_empty() { &caller.whoami } else { caller.agent }),
@@ -97,30 +126,33 @@ impl Rules {
             directory: Some(directory),
             project: command.depth.and_then(|depth| above(directory, depth)),
             home: home.as_deref(),
+            processes: processes.map(|victims| victims as &dyn Processes),
+            ..Facts::default()
         };
-        let judged = Judged::of(&self.gate, leaves(&value), &facts);
+        let judged = Judged::of(&self.gate, leaves, &facts);
         let strictest = judged.strictest().filter(|&at| judged.verdicts[at].action != Action::Allow);
         let at = strictest.or_else(|| judged.leaves.iter().position(Leaf::is_unread))?;
         let redactor = command.redactor();
         let leaf = redactor.masked_command(&shown_leaf(&without_secrets(&judged.leaves[at], &redactor)));
-        Some(Finding { verdict: judged.verdicts[at], leaf: escape_line(&leaf, LEAF_COLUMNS) })
+        Some(Finding { verdict: judged.verdicts[at], leaf: escape_line(&leaf, LEAF_COLUMNS), victim: String::new() })
     }
 
     /// What follows from a finding about a command of this agent. `is_attended` says that a person is there to answer.
     pub(super) fn judgement(&self, finding: Finding<'_>, agent: &str, is_attended: bool) -> Judgement {
-        let Finding { verdict, leaf } = finding;
+        let consequence = self.consequence(&finding, agent, is_attended);
+        let Finding { verdict, leaf, victim } = finding;
         Judgement {
             verdict: verdict.action.word(),
             rule: verdict.cause.rule().map(ToString::to_string),
-            why: verdict.sentence(&leaf),
-            consequence: self.consequence(&verdict, &leaf, agent, is_attended),
+            why: with_victim(verdict.sentence(&leaf), &victim),
+            consequence,
             leaf,
         }
     }
 
-    /// What a judge answers: a line with the action, the cause, the place of the rule, and the leaf.
+    /// What a judge answers: a line with the action, the cause, the place of the rule, the leaf, and behind a tab the victim.
     pub(super) fn encode(&self, finding: Option<&Finding<'_>>) -> Vec<u8> {
-        let Some(Finding { verdict, leaf }) = finding else { return NOTHING_FOUND.into() };
+        let Some(Finding { verdict, leaf, victim }) = finding else { return NOTHING_FOUND.into() };
         let place = |rule| self.gate.rules.iter().position(|own| std::ptr::eq(own, rule)).unwrap_or(usize::MAX);
         let (cause, place) = match verdict.cause {
             Cause::NoRule => ("none", 0),
@@ -129,7 +161,7 @@ impl Rules {
             Cause::Opaque => ("opaque", 0),
             Cause::Foreign => ("foreign", 0),
         };
-        format!("{} {cause} {place} {leaf}\n", verdict.action.word()).into_bytes()
+        format!("{} {cause} {place} {leaf}\t{victim}\n", verdict.action.word()).into_bytes()
     }
 
     /// Decodes a judge's answer: `Some(None)` if there is no finding, `None` if it is not an answer.
@@ -138,7 +170,7 @@ impl Rules {
         if answer == NOTHING_FOUND {
             return Some(None);
         }
-        let line = answer.strip_suffix('\n')?;
+        let (line, victim) = answer.strip_suffix('\n')?.split_once('\t')?;
         let [action, cause, place, leaf] = line.splitn(4, ' ').collect::<Vec<_>>().try_into().ok()?;
         let action = [Action::Allow, Action::Ask, Action::Deny].into_iter().find(|known| known.word() == action)?;
         let rule = || self.gate.rules.get(place.parse::<usize>().ok()?);
@@ -150,12 +182,12 @@ impl Rules {
             "foreign" => Cause::Foreign,
             _ => return None,
         };
-        Some(Some(Finding { verdict: Verdict { action, cause }, leaf: leaf.to_owned() }))
+        Some(Some(Finding { verdict: Verdict { action, cause }, leaf: leaf.to_owned(), victim: victim.to_owned() }))
     }
 
-    /// What follows from a verdict that does not allow a leaf, which is shown like this.
-    fn consequence(&self, verdict: &Verdict<'_>, leaf: &str, agent: &str, is_attended: bool) -> Consequence {
-        let subject = subject(verdict, leaf);
+    fn consequence(&self, finding: &Finding<'_>, agent: &str, is_attended: bool) -> Consequence {
+        let verdict = &finding.verdict;
+        let subject = subject(finding);
         let refused = |cause| Consequence::Refused(Refusal { subject: subject.clone(), cause });
         let rule = verdict.cause.rule();
         match verdict.action {
@@ -175,22 +207,46 @@ impl Rules {
     }
 }
 
-/// What an agent is told of a verdict.
-fn subject(verdict: &Verdict<'_>, leaf: &str) -> Subject {
+/// What an agent is told of a finding.
+fn subject(finding: &Finding<'_>) -> Subject {
+    let Finding { verdict, leaf, victim } = finding;
     let is_told = |text: &str| sandbox_words(text).is_none();
     let program = leaf.split(' ').next().unwrap_or_default();
-    let shown = [leaf, program, "the command"].into_iter().find(|text| is_told(text)).unwrap_or_default();
+    let shown = [&**leaf, program, "the command"].into_iter().find(|text| is_told(text)).unwrap_or_default();
     let rule = verdict.cause.rule();
     let why = match verdict.cause {
         Cause::Opaque => Some("it is not known what it runs".to_owned()),
         Cause::Foreign => Some("it runs code of another language".to_owned()),
         Cause::NoRule | Cause::Rule(_) | Cause::PerhapsRule(_) => rule.and_then(|rule| rule.why.clone()),
     };
+    let why = match why {
+        Some(why) if is_told(victim) => Some(with_victim(why, victim)),
+        why => why,
+    };
     Subject {
         leaf: escape_line(shown, TOLD_COLUMNS),
         rule: rule.and_then(|rule| rule.name.clone()).filter(|name| is_told(name)),
         why,
     }
+}
+
+/// A sentence, with the process that would be hit.
+fn with_victim(sentence: String, victim: &str) -> String {
+    if victim.is_empty() { sentence } else { format!("{sentence} It would hit {victim}.") }
+}
+
+/// Returns true if the host itself does not read a command.
+fn is_long(command: &Command) -> bool {
+    command.exec.iter().map(Vec::len).sum::<usize>() > limits::RULES_CALL_BYTES_MAX
+}
+
+/// The value of a variable where a command begins.
+fn value(command: &Command, directory: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    if name == b"PWD" {
+        return Some(directory.to_vec());
+    }
+    let mut env = command.run()?.env.iter();
+    env.find_map(|entry| entry.to_bytes().strip_prefix(name)?.strip_prefix(b"=")).map(<[u8]>::to_vec)
 }
 
 /// A leaf without secrets. It may have the values of variables that the text only names, and quotes would hide them.
@@ -240,13 +296,23 @@ mod tests {
             (Action::Allow, Cause::NoRule, "(it is too long)"),
         ] {
             let verdict = Verdict { action, cause };
-            let answer = rules.encode(Some(&Finding { verdict, leaf: leaf.to_owned() }));
+            let (leaf, victim) = (leaf.to_owned(), "node (process 12)".to_owned());
+            let answer = rules.encode(Some(&Finding { verdict, leaf: leaf.clone(), victim: victim.clone() }));
             let found = rules.decode(&answer).expect("an answer").expect("a finding");
-            assert_eq!((found.verdict.sentence("x"), &*found.leaf), (verdict.sentence("x"), leaf));
+            assert_eq!((found.verdict.sentence("x"), found.leaf), (verdict.sentence("x"), leaf));
+            assert_eq!(found.victim, victim);
             assert!(rules.decode(&answer[..answer.len() - 1]).is_none());
         }
         assert!(rules.decode(&rules.encode(None)).is_some_and(|found| found.is_none()));
-        for other in ["", "nothing", "ask rule 2 x\n", "ask rule\n", "maybe opaque 0 x\n", "deny other 0 x\n"] {
+        for other in [
+            "",
+            "nothing",
+            "ask rule 2 x\t\n",
+            "ask rule 0 x\n",
+            "ask rule\t\n",
+            "maybe opaque 0 x\t\n",
+            "deny other 0 x\t\n",
+        ] {
             assert!(rules.decode(other.as_bytes()).is_none(), "{other}");
         }
     }
@@ -257,7 +323,10 @@ mod tests {
         let rules = Rules::new(load(text, "config.toml").expect("rules").gate);
         let wait = |cause, agent| {
             let verdict = Verdict { action: Action::Ask, cause };
-            match rules.judgement(Finding { verdict, leaf: String::new() }, agent, true).consequence {
+            match rules
+                .judgement(Finding { verdict, leaf: String::new(), victim: String::new() }, agent, true)
+                .consequence
+            {
                 Consequence::Asked { wait, .. } => wait.as_secs(),
                 other => panic!("{other:?}"),
             }

@@ -51,6 +51,7 @@ use super::prompt_policy::PromptPolicy;
 use super::run::{ActiveRun, GuardLink, LeftOver};
 use super::screen::Screen;
 use super::turn::{PeerId, Turn};
+use super::victims::GuardedRun;
 use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Stream;
@@ -136,6 +137,18 @@ impl Runs {
 
     pub(super) fn guards(&self) -> BTreeSet<Pid> {
         self.all.values().filter_map(ActiveRun::guard_pid).collect()
+    }
+
+    /// The guards, with what stands below each, as the caller of this run sees it.
+    pub(super) fn guarded_by(&self, caller_of: JobId) -> BTreeMap<Pid, GuardedRun> {
+        let caller = |run: &ActiveRun| (run.description.card.whoami.clone(), run.description.card.session_number);
+        let own = self.all.get(&caller_of).map(caller);
+        let guarded = |(job, run): (&JobId, &ActiveRun)| {
+            let agent = run.description.card.agent_name();
+            let is_own = own.as_ref() == Some(&caller(run));
+            Some((run.guard_pid()?, GuardedRun { number: job.0, agent, is_own }))
+        };
+        self.all.iter().filter_map(guarded).collect()
     }
 
     pub(super) fn peer_of(&self, job: JobId) -> Option<PeerId> {

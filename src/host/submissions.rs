@@ -12,15 +12,16 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 
 use super::Host;
 use super::context::Context;
-use super::judges::LongCall;
+use super::judges::OpenCall;
 use super::notices::{BUSY, RELAYED};
 use super::peer::Peer;
 use super::peers::Peers;
 use super::project_sessions::is_in_use;
 use super::reports::{BegunReport, ClosedReport, FoundShim};
-use super::rules::Rules;
+use super::rules::FirstLook;
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
+use super::victims::Victims;
 use crate::core::card::{Card, Place};
 use crate::core::end::StartError;
 use crate::core::engine::JobId;
@@ -129,12 +130,15 @@ impl Host {
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
         self.projects.find_depth(&mut command);
-        let long_call = (self.rules.is_some() && Rules::is_long(&command)).then(|| dir.to_vec());
-        let judgement = self.rules.as_ref().filter(|_| long_call.is_none()).and_then(|rules| {
-            let finding = rules.judge(&command, dir)?;
-            Some(rules.judgement(finding, command.caller.agent, self.is_attended()))
-        });
-        let is_held = judgement.as_ref().map_or(long_call.is_some(), |judged| judged.consequence.holds());
+        let (judgement, is_for_judge) = match self.rules.as_ref().map(|rules| (rules, rules.look(&command, dir))) {
+            Some((rules, FirstLook::Judged(Some(finding)))) => {
+                (Some(rules.judgement(finding, command.caller.agent, self.is_attended())), false)
+            }
+            Some((_, FirstLook::ForJudge)) => (None, true),
+            Some((_, FirstLook::Judged(None))) | None => (None, false),
+        };
+        let held_in = is_for_judge.then(|| dir.to_vec());
+        let is_held = judgement.as_ref().map_or(is_for_judge, |judged| judged.consequence.holds());
         let job = if is_held { self.engine.submit_held()? } else { self.engine.submit()? };
         // The snapshot that an agent takes of its shell would hand them on to the commands that follow.
         let has_markers = self.options.markers && !command.line.is_probe;
@@ -160,8 +164,8 @@ impl Host {
         let is_held_by_shim = peer.and_then(|id| self.peers.get(id)).is_some_and(Peer::lets_go);
         let run = ActiveRun::new(pending, description, share, self.turn.now);
         self.runs.insert(job, ActiveRun { peer, is_held_by_shim, ..run });
-        if let Some(directory) = long_call {
-            self.judges.add(LongCall { job, directory });
+        if let Some(directory) = held_in {
+            self.judges.add(OpenCall { job, directory });
             self.begin_judges();
         }
         Some(job)
@@ -172,7 +176,7 @@ impl Host {
         self.runs.prompts.wait(self.turn.now).is_some()
     }
 
-    /// Makes judges for long calls, as many as there may be.
+    /// Makes judges for the calls that wait for one, as many as there may be.
     fn begin_judges(&mut self) {
         while let Some(call) = self.judges.next_waiting() {
             let Some(command) = self.runs.pending_command(call.job) else {
@@ -180,8 +184,12 @@ impl Host {
                 continue;
             };
             let Some(rules) = &self.rules else { return };
+            let peer = self.runs.peer_of(call.job).and_then(|id| self.peers.get(id));
+            let agent = peer.map(|peer| self.callers.process_of(peer));
+            let guards = self.runs.guarded_by(call.job);
+            let victims = Victims::new(guards, &self.callers, peer.map(|peer| peer.pid), agent);
             let directory = call.directory.clone();
-            let judge = || rules.encode(rules.judge(command, &directory).as_ref());
+            let judge = || rules.encode(rules.judge(command, &directory, &victims).as_ref());
             if let Err(call) = self.judges.begin(call, judge, &mut self.turn) {
                 self.on_judge_answer(&call, &[]);
             }
@@ -202,10 +210,10 @@ impl Host {
         }
     }
 
-    /// Does with a long call what its judge has found. One that is not read counts as such.
-    fn on_judge_answer(&mut self, call: &LongCall, answer: &[u8]) {
+    /// Does with a call what its judge has found.
+    fn on_judge_answer(&mut self, call: &OpenCall, answer: &[u8]) {
         let (Some(rules), Some(command)) = (&self.rules, self.runs.pending_command(call.job)) else { return };
-        let finding = rules.decode(answer).unwrap_or_else(|| rules.judge_unread(command, &call.directory));
+        let finding = rules.decode(answer).unwrap_or_else(|| rules.judge_without(command, &call.directory));
         let judgement = finding.map(|finding| rules.judgement(finding, command.caller.agent, self.is_attended()));
         self.engine.on_judged(call.job, judgement, self.turn.now);
     }

@@ -31,6 +31,10 @@ pub const PATIENCE_LEFT: Duration = Duration::from_secs(10);
 pub const RULES_CALL_BYTES_MAX: usize = 8 << 10;
 /// Processes that read longer calls at once. Further calls wait.
 pub const JUDGES_MAX: usize = 4;
+/// Processes that a look at the victims of a command goes through.
+pub const VICTIMS_MAX: usize = 4096;
+/// Bytes that are read of what a program says that finds processes.
+pub const VICTIMS_BYTES_MAX: u64 = 64 << 10;
 /// How long such a process may read, which takes some 10 ms where it is not delayed. Then it is killed, and the call counts
 /// as one of which it is not known what runs.
 pub const JUDGE_WAIT: Duration = Duration::from_secs(10);

@@ -6,3 +6,4 @@ mod projects;
 pub(crate) mod rules;
 mod spans;
 mod variables;
+mod victims;

@@ -180,6 +180,7 @@ impl PastCall {
             directory: Some(self.directory.as_os_str().as_bytes()),
             project: project.map(|project| project.as_os_str().as_bytes()),
             home: home.as_deref(),
+            ..Facts::default()
         };
         let leaves = |gate: &Gate| gate.leaves_of_call(&self.words, &value);
         let first = leaves(gates[0]);
