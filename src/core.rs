@@ -20,10 +20,10 @@
 //! Reading order: [`card`] (what a run is when it begins), [`end`] (how it ends), [`entry`] (what a log holds), [`log`]
 //! (how it is read), [`job`] (one command's life), [`engine`] (all of them).
 
+pub mod buffer_room;
 pub mod card;
 pub mod end;
 pub mod engine;
 pub mod entry;
 pub mod job;
 pub mod log;
-pub mod room;

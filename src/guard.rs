@@ -51,13 +51,14 @@
 //!   keeps a terminal that is relayed on demand.
 //!
 //! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `condition`, `launch`, `supervisor`, `stops`, `asker`,
-//! `foreground`, `terminal_on_demand`, `pause`, [`paused_tree`], `hunt`, `reaper`, [`orphans`].
+//! `foreground`, `terminal_on_demand`, `pause`, [`paused_tree`], `hunt`, `child_events`, [`orphans`].
 
 #![expect(unsafe_code, reason = "a guard forks, and its child makes system calls only")]
 
 mod asker;
 pub mod baseline;
 mod caller_group;
+mod child_events;
 mod condition;
 pub mod control;
 mod endless;
@@ -69,7 +70,6 @@ mod launch;
 pub mod orphans;
 mod pause;
 pub mod paused_tree;
-mod reaper;
 mod request;
 pub mod saved_terminal;
 pub mod spawn;

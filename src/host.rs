@@ -9,7 +9,7 @@
 //! | phase | what it does | where |
 //! |---|---|---|
 //! | wait | sleeps until a descriptor may be ready or something is due | `host/turn.rs`, `io/poller.rs` |
-//! | intake | visits each ready source once and turns its bytes into facts for the engine | `host/requests.rs`, `host/runs/reports.rs`, `host/runs/streams.rs` |
+//! | intake | visits each ready source once and turns its bytes into facts for the engine | `host/requests.rs`, `host/runs/guard_reports.rs`, `host/runs/streams.rs` |
 //! | tick | does what is due: timeouts, retries, guards that do not answer | `host/runs/timers.rs`, `host/peers.rs` |
 //! | perform | does what the engine wants: starts and orders | `host/starts.rs`, `host/runs.rs` |
 //! | pump | gives every reader of every log what is new | `host/peers.rs`, `host/recorder_link.rs`, `host/screen.rs` |

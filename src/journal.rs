@@ -7,7 +7,7 @@
 //!   └───── status ─────┘
 //! ```
 //!
-//! * [`entry`]: what of a log's entries is published, in words and in the record of the end.
+//! * [`entry_words`]: what of a log's entries is published, in words and in the record of the end.
 //! * [`record`]: the lines of a file, one type per file below it.
 //! * [`reader`]: reads the lines back.
 //! * [`line_fields`]: reads a few fields of a line, as fast as its end can be found.
@@ -21,7 +21,7 @@
 //! has written it. `host::recorder_link` holds that feed, and `host::recorder_process` starts the recorder and owns
 //! the host's end of the socket. [`crate::recorder`] writes the files.
 
-pub mod entry;
+pub mod entry_words;
 pub mod frame;
 pub mod line_fields;
 mod prior;

@@ -22,44 +22,71 @@
 //! * The **recorder** owns the journal's files, so that no disk can hold up the host: [`recorder`].
 //!
 //! What a caller has sent is closed by small processes beside the host, because close(2) may wait: [`sys::closer`]. All
-//! helpers of the host begin in `sys/helper.rs`.
+//! other helpers of the host begin in `sys/helper.rs`, but for the guards.
 //!
 //! `rexec`, the human's command line, is a client of the host's socket and a reader of the journal: [`cli`]. What it
 //! reads of journals it reads through [`history`].
 //!
 //! # The way of one command
 //!
-//! 1. The shim (`shim/src/sys.rs` has its C `main`, `shim/src/main.rs` the rest) reads its options
-//!    (`protocol/options.rs`) and finds the real shell (`shim/src/shell.rs`). Inside a run (`shim/src/inside.rs`), and
-//!    for anything but a command string (`protocol/invocation.rs`), it executes that shell at once.
-//! 2. It connects to the socket (`shim/src/connect.rs`, `protocol/place.rs`), reads what a child of the agent would
-//!    inherit (`shim/src/collect.rs`), filters the environment (`protocol/environment.rs`), and sends it all
-//!    (`protocol/wire.rs`, `shim/src/client.rs`).
-//! 3. The host lets the caller in (`host/door.rs`, `host/peers.rs`) and decodes the request (`front/shim.rs`): who calls
-//!    (`front/caller.rs`), and what a person would call the command (`front/command.rs`, `text/unwrap.rs`).
-//!    `host/requests.rs` serves it: `host/sandbox_check.rs` refuses a caller that may do less than the host, and
-//!    `host/submissions.rs` makes a job of it, with a card (`core/card.rs`) for console, journal and lists.
-//! 4. The engine (`core/engine.rs`) has room for the job and answers `Effect::Start`. `host/starts.rs` takes a spare
-//!    guard (`host/spares.rs`), `host/stream_plan.rs` chooses pipes or a terminal, and `host/starts/hand_over.rs` sends
-//!    the request with the caller's descriptors (`guard/control.rs`).
-//! 5. The guard (`guard/spawn.rs`, `guard/request.rs`) makes the shell's process (`guard/launch.rs`, which executes it)
-//!    and then waits, obeys and reports (`guard/supervisor.rs`).
-//! 6. What the command writes is read in `host/runs/streams.rs` and becomes an entry of the job's log (`core/job.rs`,
-//!    `core/log.rs`). Three readers have each a cursor in that log:
-//!    * the caller: `front/shim.rs` filters (`front/output_filter.rs`; `text/sanitize.rs`, on pipes its `tidy`),
-//!      `host/peer.rs` sends, and `shim/src/client.rs` writes it to the agent's own descriptors
-//!      (`shim/src/output_descriptor.rs`);
-//!    * the human: `sink/console.rs` filters (`sink/console/filter.rs`; on a terminal `text/safe.rs`) and
-//!      `host/screen.rs` writes;
-//!    * the journal: `sink/feed.rs` makes frames (`journal/frame.rs`), and `host/recorder_link.rs` sends them. In the
-//!      recorder, whose header has a drawing, `recorder/serve.rs` takes them in, `recorder/live.rs` masks secrets
-//!      (`text/redact.rs`), and `recorder/appender.rs` writes the records (`journal/record.rs`). What was written when
-//!      goes to `recorder/timed_output.rs`, whose lines are in `journal/recording.rs`.
-//! 7. The shell ends. The guard reports it, `host/runs/reports.rs` tells the job, and the job ends when its output has
-//!    ended too (`core/job.rs` has the diagram). Each reader finds the end behind the output. The shim leaves with the
-//!    exit code. Behind the end the log says what lives on, what cannot be killed and what the caller got, until nothing
-//!    of the command lives. The guard stays until the command has left no process. If nothing has changed it meanwhile
-//!    (`guard/condition.rs`), it serves again.
+//! 1. The shim (`shim/src/sys.rs` has its C `main`, `shim/src/main.rs` decides) reads its options (`protocol/options.rs`)
+//!    and finds the real shell (`shim/src/shell.rs`). Inside a run (`shim/src/inside.rs`), and for anything but a command
+//!    string (`protocol/invocation.rs`), it executes that shell at once; where no host serves it, `shim/src/main.rs` says
+//!    what happens instead (`shim/src/local_run.rs` for sandboxes).
+//! 2. It looks for its agent, on whose life the command depends (`shim/src/lifeline.rs`), reads its streams and its
+//!    directory, connects to the socket (`shim/src/connect.rs`, `protocol/place.rs`), and reads what else a child of the
+//!    agent would inherit (`shim/src/collect.rs`), with the filtered environment (`protocol/environment.rs`).
+//!    `shim/src/main.rs` sends the request (`protocol/wire/run.rs`; the other messages are in `protocol/wire/frame.rs`),
+//!    and `shim/src/client.rs` what did not fit at once and all that follows.
+//! 3. The host takes the connection (`host/door.rs` accepts its own user's, `host/peers.rs` keeps it).
+//!    `host/requests.rs` serves it: first `host/sandbox_check.rs` looks at the caller, whose descriptors are not taken if
+//!    it may do less than the host. Then the request is decoded: `front/language.rs` knows what the peer speaks,
+//!    `protocol/wire/run.rs` the bytes, and `front/shim.rs` makes the command of them, as a person would name it
+//!    (`front/command.rs`, `text/unwrap.rs`). Who calls: `protocol/agents.rs` knows agents by their variables,
+//!    `front/caller.rs` names them, `host/callers.rs` adds what their processes tell.
+//! 4. `host/submissions.rs` makes a job of it (`Host::enter`). It asks the rules (`host/rules.rs`; `host/judges.rs` where
+//!    that takes a process of its own), and the engine (`core/engine.rs`) gives the job its number and, unless they hold
+//!    it, its place in the queue. Then it makes the card (`core/card.rs`) for console, journal and lists, the record of the
+//!    start, for which `host/stream_plan.rs` chooses pipes or a terminal, and the command's block. Only then is the job
+//!    refused or held (`core/job/hold.rs`). Who may answer is known to `host/deciders.rs`; a yes puts it into the queue.
+//! 5. The engine has room for the job and answers `Effect::Start`. `host/starts.rs` begins it: `host/starts/hand_over.rs`
+//!    takes a spare guard (`host/spares.rs`), sends it the plan and the request with the caller's descriptors
+//!    (`guard/control.rs`), and has `front/output_filter.rs` choose how the output is filtered for the caller.
+//! 6. The guard was made ahead of demand: `guard/spawn.rs` opens its terminal (`sys/pty.rs`) and forks it, and there it
+//!    becomes the leader of a session, and the one to whom orphans below it come (a child subreaper). It takes the request
+//!    (`guard/request.rs`), says that it is ready, and begins on the host's order (`host/runs/begin.rs`), once the caller
+//!    has let go of its files (`shim/src/client/let_go.rs`); where that takes too long, by itself. It makes the shell's
+//!    process (`guard/launch.rs`, which executes it) and then waits, obeys and reports (`guard/supervisor.rs`).
+//! 7. What the command writes is read in `host/runs/streams.rs` and becomes an entry of the job's log (`core/job.rs`,
+//!    `core/log.rs`, which is bounded; `core/engine.rs` bounds all of them). In each turn the readers get what they have
+//!    room for, each by a cursor of its own, in this order:
+//!    * the caller: `front/shim.rs` filters (`text/sanitize.rs`, on pipes its `tidy`),
+//!      `host/peer.rs` sends, and `shim/src/client/incoming.rs` writes it to the agent's own descriptors. Signals,
+//!      sizes and stops go the other way: `shim/src/client/job_control.rs`;
+//!    * programs that follow by JSON-RPC: `host/rpc/watcher.rs`;
+//!    * the journal: `sink/feed.rs` makes frames (`journal/frame.rs`), `host/recorder_link.rs` decides when they go, and
+//!      `host/recorder_process.rs` sends them, after the console's output has gone. In the recorder, whose header has a
+//!      drawing, `recorder/serve.rs` takes them in, `recorder/masks.rs` masks secrets (`text/redact.rs`) for
+//!      `recorder/live.rs`, and `recorder/appender.rs` writes the records (`journal/record.rs`). What was written when
+//!      goes to `recorder/timed_output.rs`, whose lines are in `journal/recording.rs`, and from there to
+//!      `recorder/output_files.rs`;
+//!    * the human: `sink/console/floor.rs` decides which block grows; when it gets the floor for the first time,
+//!      `sink/console.rs` has its first row drawn (`sink/console/heading.rs`). `sink/console/block.rs` filters what comes
+//!      (`sink/console/filter.rs`; on a terminal `text/safe.rs`), and `host/screen.rs` writes;
+//!    * people at other terminals: `host/viewers.rs`.
+//! 8. A process of the command reads the terminal: the guard notices (`guard/stops.rs`; `guard/asker.rs` picks the one that
+//!    asks), `core/job/prompts.rs` decides what follows, `host/runs/answers.rs` gives one person the terminal, and
+//!    `host/answering.rs` writes what that person types to it.
+//! 9. The shell ends. The guard notices (`guard/supervisor.rs`) and reports it, `host/runs/guard_reports.rs` tells the
+//!    job, and the job ends when its output has ended too (`core/job.rs` has the diagram). It makes its end,
+//!    of which `core/end.rs` makes words and code. Each reader finds it behind the output: the caller first, where
+//!    `shim/src/client/job_control.rs` makes a code or a deadly signal of it, by which `shim/src/main.rs` ends. Then
+//!    `host/runs/guard_reports.rs` looks for what lives on, so that the record (`sink/feed/held.rs`;
+//!    `journal/entry_words.rs` fills it) and the console's last row can say it. Behind the end the log says what lives on,
+//!    what cannot be killed and what the caller got, until nothing of the command lives. The guard stays until the command
+//!    has left no process. If its shell was the last one, and nothing has changed it (`guard/condition.rs`), it serves
+//!    again.
+//! 10. The host ends: `host/shutdown.rs`. What a dead guard has left is found by `host/orphan_hunt.rs`.
 //!
 //! # Who may name whom
 //!
@@ -77,10 +104,17 @@
 //!
 //! # Where to change what
 //!
-//! * A bound or a time: [`limits`]. An exit code: `shim/src/protocol/exit_code.rs`.
-//! * What is told of a thing that happened to a run, to whom and in which words: `journal/entry.rs`.
-//! * A message's form, and the words for no host: `protocol/notice.rs`. Other refusals: `host/notices.rs`,
-//!   `host/start_errors.rs`.
+//! * A bound or a time: [`limits`], by topics in `limits/`; how long processes have to end, in `limits.rs` itself: `GRACE`
+//!   for a person, `GRACE_CALLER_GONE`, `SHUTDOWN_GRACE`. An exit code: `shim/src/protocol/exit_code.rs`.
+//! * Why and how a command has ended, or was refused, and what its agent is told of a refusal: `core/end.rs`.
+//!   Of one that never ran or was lost: `front/shim.rs`.
+//! * A new kind of entry: `core/entry.rs`, and a row in each table of `journal/entry_words.rs`.
+//! * What is told of a thing that happened to a run, to whom and in which words: `journal/entry_words.rs`.
+//! * A message's form, and the words for no host: `protocol/notice.rs`. What a peer is told that the host cannot serve:
+//!   `host/notices.rs`; of a command that cannot be started: `host/start_errors.rs`.
+//! * How an agent is recognised: `protocol/agents.rs` by its variables, `protocol/agent_programs.rs` by its program;
+//!   its session and version: `front/caller/marks.rs`; its short name: `text/agent_name.rs`; how long it waits:
+//!   `front/caller.rs`.
 //! * What travels with a command: `shim/src/collect.rs` reads it, `protocol/wire/attributes.rs` has what is always sent
 //!   and `protocol/wire/extras.rs` what is rarely, `guard/launch.rs` and `guard/extras.rs` apply it.
 //! * What is known of a command that its shim runs in a sandbox: `protocol/report.rs` has the records, `shim/src/report.rs`
@@ -92,9 +126,10 @@
 //!   run others: `script/wrappers.rs`. Which commands run without a terminal because they are fed: `script/feeds.rs`.
 //!   `cli/explain.rs` prints both.
 //! * What a rule for commands can say: `gate/config.rs` reads it, `gate/rule.rs` compares it with a leaf, `gate.rs` has the
-//!   order of rules. The rules that come with rexec: `gate/packs/`. `host/rules.rs` watches them; `cli/gate.rs` tries
-//!   them, `cli/gate/past.rs` on the commands of journals. Which rules those suggest: `gate/habits.rs`,
-//!   `cli/gate/learn.rs`.
+//!   order of rules. The rules that come with rexec: `gate/packs/NAME.toml`. Which processes a command would signal:
+//!   `gate/kills.rs`, and whose they are: `host/victims.rs`. `host/rules.rs` asks the rules about each command, and says
+//!   what follows; `cli/gate.rs` tries them, `cli/gate/past.rs` on the commands of journals. Which rules those suggest:
+//!   `gate/habits.rs`, `cli/gate/learn.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`
@@ -106,15 +141,18 @@
 //! * What counts as a secret: `text/redact.rs`, which says what each of its modules knows.
 //! * Which variables of a command the journal keeps: `recorder/environment.rs`. How a command is run again with them:
 //!   `cli/rerun.rs`.
-//! * The console: `sink/console.rs` has the blocks, `sink/console/floor.rs` decides which one grows, and
-//!   `sink/console/face.rs` draws the host's own rows; `text/banner.rs` has those of files and pipes. `text/safe_text.rs`
-//!   is the type of what may stand in them.
+//! * The console: `sink/console.rs` has the blocks, `sink/console/floor.rs` decides which one grows.
+//!   A block's first row: `sink/console/heading.rs`, its last: `sink/console/ending.rs`, the status line:
+//!   `sink/console/status_line.rs`, the keys: `sink/console/keyboard.rs` (`host/console_keys.rs` does what they say).
+//!   `sink/console/face.rs` draws the host's own rows on a terminal; `text/banner.rs` has the words of rows in files and
+//!   printed journals. `text/safe_text.rs` is the type of what may stand in them.
 //! * What is known of a run when it begins, and shown: `core/card.rs`; `host/submissions.rs` makes it. What of it records,
 //!   lists and answers have, and under which names: `journal/record/card.rs`.
-//! * A record's fields: `journal/record.rs`; a start is made of the card, `sink/feed.rs` and `recorder/live.rs` fill
-//!   an end.
+//! * A record's fields: `journal/record/start.rs`, `journal/record/end.rs` and their neighbours; `host/submissions.rs`
+//!   makes a start of the card, `journal/entry_words.rs` (for `sink/feed/held.rs`) and `recorder/live.rs` fill an end.
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.
-//! * When a command is stopped, and how: `core/job/stopping.rs` decides, `guard/supervisor.rs` does it.
+//! * When a command is stopped, and how: `core/job/stopping.rs` decides, `guard/supervisor.rs` does it, and
+//!   `guard/hunt.rs` where all its processes are killed.
 //! * The state of a run, as lists and programs read it: `front/run_state.rs`. What is done to a run for a person, whether a
 //!   guard keeps it or a sandboxed shim: `host/keeper.rs`.
 //! * Prompts (a command reads the terminal): `core/job/prompts.rs` decides; [`guard`] names every place that takes part.
@@ -131,8 +169,10 @@
 //! * How `rexec mcp` and `rexec exec-server` read, wait and write: `cli/stdio_server.rs`.
 //! * Which run `44`, `SESSION:44` or `-1` is: `cli/run_reference.rs`; how it is found: `history/find.rs`.
 //! * A method for programs (JSON-RPC): a row in `front/rpc/methods.rs`, its parameters and its answer beside that, and
-//!   its service in `host/rpc.rs`. `cli/help/schema.txt` lists the answer's fields, and a test compares.
-//!   What it reports without being asked: a row in `front/rpc/events.rs`, and `host/rpc/watcher.rs` sends it.
+//!   its service in a file of `host/rpc/`; who may call it: `host/rpc/admission.rs`. `cli/help/schema.txt` lists the
+//!   answer's fields, and a test compares.
+//!   What it reports without being asked: a row in `front/rpc/events.rs`, a `RunEvent` in `front/rpc/params.rs`, its note
+//!   in `front/rpc/answers.rs`, and `host/rpc/watcher.rs` sends it.
 //! * The console on other terminals (`rexec tail`): `host/viewers.rs`. What happens to commands, a line each
 //!   (`rexec events`): `cli/events.rs`, from the events of JSON-RPC.
 //! * What Codex's server offers: `cli/exec_server.rs`, with its two protocols in `cli/exec_server/dialect.rs`.
@@ -151,20 +191,29 @@
 //! | door | the listening socket with its lock |
 //! | request | what a peer asks for: run a command, list, kill |
 //! | run, job | one command, from its request to its last process; a job is the core's view of a run |
-//! | log, entry, cursor | a job's bounded history; one fact in it; a reader's place in it |
+//! | log, entry, cursor, reader | a job's bounded history; one fact in it; a place in it; who goes by it |
+//! | card, end | what is known of a run when it begins, and how it ended; both may be published |
+//! | turn | one round of the host's loop |
+//! | hold | the state of a job that waits for its person's word; it is not queued |
+//! | block, floor | a command's rows on the console; the right of one block to grow |
+//! | banner, heading | a block's first row: in a file or a printed journal, on a terminal |
+//! | mask | a placeholder for a secret |
 //! | guard | the process between the host and one command |
-//! | order, report | what the host tells a guard; what a guard tells the host |
+//! | order, report | what the host tells a guard; what a guard tells the host, or the shim of a reported run |
 //! | shell | the real shell that runs the command, a child of the guard |
 //! | left-over process | a process of a command that lives after the command's shell has ended |
+//! | orphan | a process of a command whose guard is gone |
 //! | caller's terminal, relayed | the shim passes keys and output between it and the run's terminal |
 //! | prompt | a process of the command reads the terminal, for which nobody has typed anything |
 //! | project session | what the commands of one project share: directory, variables, shell, ports |
 //! | grace | the time between SIGTERM and SIGKILL |
 //! | sandbox | any confinement in which the caller may do less than the host |
 //! | reported run | a command that its shim runs in its caller's sandbox and reports to the host |
+//! | answer | what a peer gets for a request; to a prompt: what is typed; of a rule: yes, no or perhaps |
 //! | leaf | a program that a command's text runs, or a layer such as sudo in front of one |
 //! | hole | a place in a word whose text is not known |
 //! | rule, verdict | what a person wants done with leaves that match; what the rules say of one leaf or command |
+//! | judge | a process that asks the rules about one command, because that takes long |
 //! | pack | rules that come with rexec, under one name |
 //! | fed | with something piped or redirected into it |
 //! | notice | a problem, a hint and an exit code, said in one form everywhere |

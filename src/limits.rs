@@ -6,7 +6,6 @@ mod callers;
 mod environments;
 mod exec_server;
 mod gates;
-mod guards;
 mod journal;
 mod mcp;
 mod ports;
@@ -15,11 +14,12 @@ mod reports;
 mod rpc;
 mod scripts;
 mod spans;
+mod spares;
 mod stdio;
 
 use std::time::Duration;
 
-pub use {callers::*, environments::*, exec_server::*, gates::*, guards::*, journal::*, mcp::*, ports::*};
+pub use {callers::*, environments::*, exec_server::*, gates::*, journal::*, mcp::*, ports::*, spares::*};
 pub use {projects::*, reports::*, rpc::*, scripts::*, spans::*, stdio::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.

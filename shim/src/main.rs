@@ -230,19 +230,19 @@ impl ShimCall<'_> {
         sys::hide_arguments();
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
         let outputs = [CallerStream::Out, CallerStream::Err].map(|stream| OutputDescriptor::new(stream, standard));
-        let relay = Client::new(socket, signal_watch, std::mem::take(lifeline), outputs);
-        let relay = relay.for_call(self.direct.as_ref());
+        let client = Client::new(socket, signal_watch, std::mem::take(lifeline), outputs);
+        let client = client.for_call(self.direct.as_ref());
         let Attributes { inherited, stdio, .. } = attributes;
         let held = Held { directory, has_stdin: stdio.stdin, inherited };
-        let mut relay = relay.with_terminals(terminal, standard.window()).with_held(held, stdio.same_output);
-        relay.queue_request(&request[sent..]);
-        match relay.run() {
+        let mut client = client.with_terminals(terminal, standard.window()).with_held(held, stdio.same_output);
+        client.queue_request(&request[sent..]);
+        match client.run() {
             ClientEnd::Exit(code) => sys::exit(code),
             ClientEnd::Die { signal, is_group } => sys::die_by(signal, is_group),
             ClientEnd::Failed(notice) => Err(Attempt::Failed(notice)),
             ClientEnd::Refused(came) => {
                 // The command has not run yet. The signals are for the shell that runs it now.
-                *lifeline = relay.take_lifeline();
+                *lifeline = client.take_lifeline();
                 sys::raise(came);
                 signals.restore();
                 Err(Attempt::Locally { lacks_sockets: false })

@@ -1,4 +1,4 @@
-//! Finds the agent that calls, by its environment.
+//! Names the caller of a command by its environment, and knows the habits of agents.
 
 mod marks;
 

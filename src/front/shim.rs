@@ -15,7 +15,7 @@ use super::{PeerRequest, TerminalEvent};
 use crate::core::end::{End, How, Stopper};
 use crate::core::entry::{Entry, Received, Stream};
 use crate::core::log::Item;
-use crate::journal::entry::caller_line;
+use crate::journal::entry_words::caller_line;
 use crate::text::count;
 use streams::CallerStreams;
 

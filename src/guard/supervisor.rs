@@ -11,13 +11,13 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 
 use super::caller_group::CallerGroup;
+use super::child_events::{self, ChildEvent};
 use super::condition::SleepCount;
 use super::control::{self, GuardReport, RunPlan};
 use super::endless::EndlessReaders;
 use super::foreground::Foreground;
 use super::hunt::Hunt;
 use super::paused_tree::PausedTree;
-use super::reaper::{self, ChildEvent};
 use super::saved_terminal::SavedTerminal;
 use super::terminal_on_demand::Demand;
 use crate::core::job::Order;
@@ -238,7 +238,7 @@ impl Supervisor {
     fn reap(&mut self) -> bool {
         let (mut shell_end, mut has_ended) = (None, false);
         let has_children = loop {
-            match reaper::next() {
+            match child_events::next() {
                 ChildEvent::None => break true,
                 ChildEvent::NoChildren => break false,
                 ChildEvent::Stopped { pid, signal } => self.on_stopped(pid, signal),

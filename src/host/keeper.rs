@@ -20,7 +20,7 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
 use crate::front::answer::Listed;
 use crate::front::run_state::Standing;
-use crate::journal::entry::stopper_words;
+use crate::journal::entry_words::stopper_words;
 use crate::limits;
 use crate::sys::tree::Process;
 use crate::text::prompt::prompt_words;

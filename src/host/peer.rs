@@ -10,11 +10,11 @@ use rexec_sh::protocol::wire::{self, Decoded, Hello};
 
 use super::terminal_relay::RelayEvent;
 use super::turn::Turn;
+use crate::core::buffer_room::make_room;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Received};
 use crate::core::log::Item;
-use crate::core::room::make_room;
-use crate::front::protocol::Protocol;
+use crate::front::language::Language;
 use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
@@ -28,7 +28,7 @@ use rexec_sh::protocol::process::Pid;
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) port: Port,
-    pub(super) protocol: Protocol,
+    pub(super) language: Language,
     pub(super) inbox: Vec<u8>,
     /// The inbox waits until the peer has taken the answers to its earlier requests. The host reads nothing more
     /// meanwhile.
@@ -98,11 +98,11 @@ pub(super) enum Progress {
 
 impl Peer {
     /// A newly accepted connection from `pid`. The request usually follows at once, so try to read now.
-    pub(super) fn new(mut port: Port, protocol: Protocol, pid: Pid, now: Instant) -> Self {
+    pub(super) fn new(mut port: Port, language: Language, pid: Pid, now: Instant) -> Self {
         port.expect_input();
         Self {
             port,
-            protocol,
+            language,
             inbox: Vec::new(),
             is_behind: false,
             descriptors: Vec::new(),
@@ -136,39 +136,39 @@ impl Peer {
     }
 
     pub(super) fn is_shim(&self) -> bool {
-        matches!(self.protocol, Protocol::Shim(_))
+        matches!(self.language, Language::Shim(_))
     }
 
     /// Returns true if it is a shim that says when it has let go of what its command may let go of.
     pub(super) fn lets_go(&self) -> bool {
-        matches!(&self.protocol, Protocol::Shim(shim) if shim.lets_go())
+        matches!(&self.language, Language::Shim(shim) if shim.lets_go())
     }
 
     pub(super) fn is_rpc(&self) -> bool {
-        matches!(self.protocol, Protocol::Rpc(_))
+        matches!(self.language, Language::Rpc(_))
     }
 
     /// Returns true if it says a line of JSON next, whose reading may take long.
     pub(super) fn speaks_json(&self) -> bool {
-        match &self.protocol {
-            Protocol::Rpc(_) | Protocol::Jsonl(_) => true,
-            Protocol::Undecided(_) => matches!(self.inbox.trim_ascii_start().first(), Some(b'{' | b'[')),
-            Protocol::Shim(_) | Protocol::Attached(_) => false,
+        match &self.language {
+            Language::Rpc(_) | Language::Jsonl(_) => true,
+            Language::Undecided(_) => matches!(self.inbox.trim_ascii_start().first(), Some(b'{' | b'[')),
+            Language::Shim(_) | Language::Attached(_) => false,
         }
     }
 
     /// Returns true if the host reads nothing more from it for now: it asks for more than it takes, or it may ask again
     /// once it has taken its answer.
     pub(super) fn is_deaf(&self) -> bool {
-        match &self.protocol {
-            Protocol::Rpc(_) => self.out.pending() >= limits::OUTLET_HIGH_BYTES,
-            protocol => self.is_leaving && protocol.may_go_on() && !self.out.is_empty(),
+        match &self.language {
+            Language::Rpc(_) => self.out.pending() >= limits::OUTLET_HIGH_BYTES,
+            language => self.is_leaving && language.may_go_on() && !self.out.is_empty(),
         }
     }
 
     /// Makes ready for another request, when everything that was said is sent. Returns `false` when there is none.
     pub(super) fn go_on(&mut self, now: Instant) -> bool {
-        let goes_on = self.is_leaving && self.out.is_empty() && self.protocol.go_on();
+        let goes_on = self.is_leaving && self.out.is_empty() && self.language.go_on();
         if goes_on {
             (self.is_leaving, self.job, self.stuck_since) = (false, None, None);
             (self.has_answer, self.since) = (true, now);
@@ -178,7 +178,7 @@ impl Peer {
 
     /// Returns true if it has its answer and has not begun another request.
     pub(super) fn may_be_closed(&self) -> bool {
-        self.has_answer && !self.is_leaving && self.inbox.is_empty() && !self.protocol.has_asked()
+        self.has_answer && !self.is_leaving && self.inbox.is_empty() && !self.language.has_asked()
     }
 
     /// Reads a budget's worth of what the peer has said.
@@ -244,15 +244,15 @@ impl Peer {
 
     /// The purpose of a peer that sends these bytes with descriptors. `None` if none belong there.
     pub(super) fn purpose_of_descriptors(&mut self, bytes: &[u8]) -> Option<Purpose> {
-        self.protocol.decide(self.inbox.first().or(bytes.first()));
-        match &self.protocol {
-            Protocol::Shim(shim) if shim.has_asked() => None,
-            Protocol::Shim(shim) => {
+        self.language.decide(self.inbox.first().or(bytes.first()));
+        match &self.language {
+            Language::Shim(shim) if shim.has_asked() => None,
+            Language::Shim(shim) => {
                 let is_greeted = || matches!(Hello::decode(bytes), Ok(Decoded::Item(..)));
                 (shim.has_said_hello() || (self.inbox.is_empty() && is_greeted())).then_some(Purpose::Run)
             }
-            Protocol::Jsonl(_) | Protocol::Rpc(_) => Some(Purpose::Supervise),
-            Protocol::Undecided(_) | Protocol::Attached(_) => None,
+            Language::Jsonl(_) | Language::Rpc(_) => Some(Purpose::Supervise),
+            Language::Undecided(_) | Language::Attached(_) => None,
         }
     }
 
@@ -268,8 +268,8 @@ impl Peer {
     /// Returns true if the peer, whose end was read, has only shut its writing side and may wait for an answer. Its
     /// last line needs no newline then. A whole close(2) ends its command.
     fn still_listens(&mut self) -> bool {
-        self.protocol.decide(self.inbox.first());
-        let listens = self.protocol.allows_half_close() && !socket::is_hung_up(self.port.fd());
+        self.language.decide(self.inbox.first());
+        let listens = self.language.allows_half_close() && !socket::is_hung_up(self.port.fd());
         if listens && !self.is_half_closed {
             self.is_half_closed = true;
             self.inbox.push(b'\n');
@@ -322,7 +322,7 @@ impl Peer {
     /// Queues an item of the log. Returns true if all of it is queued; else the rest of its output is still to come.
     fn take(&mut self, item: &Item<'_>, now: Instant) -> bool {
         let Item::Entry(Entry::Output { stream, bytes, .. }) = item else {
-            self.protocol.accept(item, now, self.out.buffer());
+            self.language.accept(item, now, self.out.buffer());
             return true;
         };
         let rest = &bytes[self.read..];
@@ -331,7 +331,7 @@ impl Peer {
             let free = limits::OUTLET_HIGH_BYTES.saturating_sub(self.out.pending()) + limits::FILTERED_BYTES;
             make_room(self.out.buffer(), free.max(rest.len()));
         }
-        self.read += self.protocol.output(*stream, rest, now, self.out.buffer());
+        self.read += self.language.output(*stream, rest, now, self.out.buffer());
         let is_whole = self.read >= bytes.len();
         if is_whole {
             self.read = 0;
@@ -340,7 +340,7 @@ impl Peer {
     }
 
     pub(super) fn received(&self) -> Option<Received> {
-        let Protocol::Shim(shim) = &self.protocol else { return None };
+        let Language::Shim(shim) = &self.language else { return None };
         Some(shim.received())
     }
 
@@ -359,7 +359,7 @@ impl Peer {
         if self.cursor.is_some_and(|cursor| engine.next(cursor).is_none()) {
             for event in self.told_in_place.drain(..) {
                 // The held part of the output comes before its end.
-                self.protocol.release(self.out.buffer());
+                self.language.release(self.out.buffer());
                 event.encode(self.out.buffer());
             }
         }

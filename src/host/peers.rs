@@ -25,7 +25,7 @@ use crate::front::answer::WrittenBefore;
 use crate::front::attached::Attached;
 use crate::front::budget::Budget;
 use crate::front::json_line::put_line;
-use crate::front::protocol::Protocol;
+use crate::front::language::Language;
 use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::poller::Ready;
 use crate::io::port::Port;
@@ -129,7 +129,7 @@ impl Peers {
         let id = PeerId(self.last);
         turn.name(port.token(), Source::Peer(id));
         self.greeting.insert((turn.now + limits::HELLO_TIMEOUT, id));
-        self.all.insert(id, Peer::new(port, Protocol::Undecided(self.outputs.clone()), pid, turn.now));
+        self.all.insert(id, Peer::new(port, Language::Undecided(self.outputs.clone()), pid, turn.now));
         Some(id)
     }
 
@@ -173,7 +173,7 @@ impl Peers {
                 engine.advance(cursor);
             }
         }
-        (peer.protocol, peer.cursor, peer.attached) = (Protocol::Attached(Attached), cursor, Some(job));
+        (peer.language, peer.cursor, peer.attached) = (Language::Attached(Attached), cursor, Some(job));
         self.roomy.insert(id);
     }
 
@@ -212,8 +212,8 @@ impl Peers {
     /// Ends a peer with an error, in its language if it has said anything.
     pub(super) fn fail(&mut self, id: PeerId, notice: &Notice, turn: &mut Turn, engine: &mut Engine) {
         let Some(peer) = self.all.get_mut(&id) else { return };
-        peer.protocol.decide(peer.inbox.first());
-        peer.protocol.fail(notice, peer.out.buffer());
+        peer.language.decide(peer.inbox.first());
+        peer.language.fail(notice, peer.out.buffer());
         peer.inbox = Vec::new();
         peer.descriptors.clear();
         // The peer may be slow to take its last bytes. Its command does not run on meanwhile.
@@ -226,7 +226,7 @@ impl Peers {
     /// Leaves a command to its caller's own sandbox.
     pub(super) fn refuse(&mut self, id: PeerId, notice: &Notice, turn: &mut Turn, engine: &mut Engine) {
         let Some(peer) = self.all.get_mut(&id) else { return };
-        peer.protocol.refuse(notice, peer.out.buffer());
+        peer.language.refuse(notice, peer.out.buffer());
         peer.descriptors.clear();
         self.let_go(id, turn, engine);
     }
@@ -236,7 +236,7 @@ impl Peers {
     pub(super) fn begin_console(&mut self, id: PeerId, ran: Option<Duration>, before: Option<WrittenBefore>) {
         self.end_greeting(id);
         if let Some(peer) = self.all.get_mut(&id)
-            && let Protocol::Jsonl(jsonl) = &mut peer.protocol
+            && let Language::Jsonl(jsonl) = &mut peer.language
         {
             jsonl.begin_console(ran, before, peer.out.buffer());
             self.roomy.insert(id);
@@ -251,7 +251,7 @@ impl Peers {
     /// Answers a request that is not a command.
     pub(super) fn answer(&mut self, id: PeerId, answer: &Answer, turn: &mut Turn, engine: &mut Engine) {
         if let Some(peer) = self.all.get_mut(&id)
-            && let Protocol::Jsonl(jsonl) = &mut peer.protocol
+            && let Language::Jsonl(jsonl) = &mut peer.language
         {
             jsonl.answer(answer, peer.out.buffer());
             self.let_go(id, turn, engine);
@@ -285,7 +285,7 @@ impl Peers {
             self.roomy.insert(id);
         }
         peer.tell_in_place(engine);
-        if progress != Progress::End && peer.protocol.deadline().is_some() {
+        if progress != Progress::End && peer.language.deadline().is_some() {
             self.settling.insert(id);
         } else {
             self.settling.remove(&id);

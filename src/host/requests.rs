@@ -86,7 +86,7 @@ impl Host {
         }
         // A peer that will say no more, and has said nothing whole, waits for nothing.
         let is_futile = |peer: &Peer| {
-            peer.is_half_closed && !peer.is_leaving && peer.inbox.is_empty() && !peer.protocol.has_asked()
+            peer.is_half_closed && !peer.is_leaving && peer.inbox.is_empty() && !peer.language.has_asked()
         };
         if self.peers.get(id).is_some_and(is_futile) {
             self.peers.lose(id, &mut self.turn, &mut self.engine);
@@ -145,11 +145,11 @@ impl Host {
             }
             left = left.saturating_sub(1);
             let begun = is_json.then(Instant::now);
-            let expected = if peer.protocol.has_asked() { 0 } else { socket::DESCRIPTORS_MAX };
+            let expected = if peer.language.has_asked() { 0 } else { socket::DESCRIPTORS_MAX };
             if peer.descriptors.len() > expected {
                 return self.fail(id, &TOO_MANY_DESCRIPTORS);
             }
-            let taken = peer.protocol.take(&mut peer.inbox, peer.out.buffer());
+            let taken = peer.language.take(&mut peer.inbox, peer.out.buffer());
             // To read a line costs time also if it is refused. A request in JSON-RPC counts with its answer.
             let is_call = is_rpc && matches!(taken, Ok(Some(_)));
             begun.filter(|_| !is_call).into_iter().for_each(|begun| self.rpc.pace.note(begun));
@@ -159,7 +159,7 @@ impl Host {
                     begun.filter(|_| is_call).into_iter().for_each(|begun| self.rpc.pace.note(begun));
                 }
                 Ok(None) => {
-                    if peer.protocol.is_over() {
+                    if peer.language.is_over() {
                         self.peers.let_go(id, &mut self.turn, &mut self.engine);
                     }
                     return;
@@ -353,7 +353,7 @@ impl Host {
             at_start => self.engine.signal(job, signal, at_start == AtStart::Ends),
         }
         if let Some(peer) = self.peers.get_mut(id) {
-            peer.protocol.hear_signal(peer.out.buffer());
+            peer.language.hear_signal(peer.out.buffer());
             self.peers.touch(id);
         }
     }

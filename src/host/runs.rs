@@ -5,7 +5,7 @@
 //! | `runs/begin.rs` | has guards begin with their commands |
 //! | `runs/streams.rs` | reads what commands write |
 //! | `runs/echoes.rs` | reads what a terminal shows of an answer before what the command writes then |
-//! | `runs/reports.rs` | takes the guards' reports, and notes what commands left running |
+//! | `runs/guard_reports.rs` | takes the guards' reports, and notes what commands left running |
 //! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
 //! | `runs/kills.rs` | ends commands for people, and answers them |
 //! | `runs/answers.rs` | gives terminals to people who answer prompts |
@@ -22,13 +22,13 @@
 mod answers;
 mod begin;
 mod echoes;
+mod guard_reports;
 mod input;
 mod keys;
 mod kills;
 mod orphans;
 mod pauses;
 mod ports;
-mod reports;
 mod stops;
 mod streams;
 mod timers;

@@ -1,4 +1,5 @@
-//! The lines around a command's output, the same on the live console and in a printed journal.
+//! The lines around a command's output, the same on a console that is a file and in a printed journal. Those of a terminal
+//! are made in `sink/console/`, of the same parts.
 //!
 //! Invariants: no control character, hidden character or bar of the host's passes, whatever a command, a directory or a
 //! caller's name contains; none of these can imitate the end of its own field; a banner and an end line are one line each,

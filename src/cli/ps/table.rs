@@ -8,7 +8,7 @@ use super::measured::{Measured, RunProcess};
 use super::{RunState, first_line};
 use crate::cli::columns::{self, Column, LAST_COLUMNS_MIN};
 use crate::cli::look::{Look, columns_of};
-use crate::journal::entry::ASKS;
+use crate::journal::entry_words::ASKS;
 use crate::text::count::counted;
 use crate::text::place::place;
 use crate::text::prompt::quoted;

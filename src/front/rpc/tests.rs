@@ -12,7 +12,7 @@ use super::shape::Shape;
 use super::*;
 use crate::core::entry::Stream;
 use crate::front::budget::Budget;
-use crate::front::protocol::Protocol;
+use crate::front::language::Language;
 use serde_json::Value;
 
 fn error(line: &str) -> (i32, String) {
@@ -94,14 +94,14 @@ fn empty_lines_in_front_say_nothing_about_the_language() {
         ("\n", "[]", true),
         ("\n", r#"{"action":"ping"}"#, false),
     ] {
-        let mut protocol = Protocol::Undecided(Budget::new(1 << 20, 0));
+        let mut language = Language::Undecided(Budget::new(1 << 20, 0));
         let (mut inbox, mut out) = (blank.as_bytes().to_vec(), Vec::new());
-        assert!(protocol.take(&mut inbox, &mut out).unwrap().is_none(), "{blank:?}");
-        assert!(matches!(protocol, Protocol::Undecided(_)), "{blank:?}");
+        assert!(language.take(&mut inbox, &mut out).unwrap().is_none(), "{blank:?}");
+        assert!(matches!(language, Language::Undecided(_)), "{blank:?}");
         inbox.extend_from_slice(format!("{line}\n").as_bytes());
-        let request = protocol.take(&mut inbox, &mut out).unwrap();
+        let request = language.take(&mut inbox, &mut out).unwrap();
         assert!(request.is_some() || !out.is_empty(), "{blank:?} {line}");
-        assert_eq!(matches!(protocol, Protocol::Rpc(_)), is_rpc, "{blank:?} {line}");
+        assert_eq!(matches!(language, Language::Rpc(_)), is_rpc, "{blank:?} {line}");
     }
 }
 

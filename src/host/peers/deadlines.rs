@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::Peers;
 use crate::core::engine::Engine;
-use crate::front::protocol::Protocol;
+use crate::front::language::Language;
 use crate::host::notices::{ENDING, TOO_SLOW};
 use crate::host::peer::Peer;
 use crate::host::turn::{PeerId, Turn};
@@ -27,7 +27,7 @@ impl Peers {
         let has_answer: Vec<PeerId> =
             self.all.iter().filter(|(_, peer)| peer.may_be_closed()).map(|(&id, _)| id).collect();
         has_answer.into_iter().for_each(|id| self.lose(id, turn, engine));
-        let is_idle = |peer: &Peer| peer.protocol.has_said_hello() && !peer.protocol.has_asked() && !peer.is_leaving;
+        let is_idle = |peer: &Peer| peer.language.has_said_hello() && !peer.language.has_asked() && !peer.is_leaving;
         let idle: Vec<PeerId> = self.all.iter().filter(|(_, peer)| is_idle(peer)).map(|(&id, _)| id).collect();
         idle.into_iter().for_each(|id| self.fail(id, &ENDING, turn, engine));
     }
@@ -41,7 +41,7 @@ impl Peers {
         }
         turn.queue(peer.port.token());
         self.leaving.remove(&id);
-        let keeps_connection = matches!(&peer.protocol, Protocol::Jsonl(jsonl) if jsonl.has_pinged());
+        let keeps_connection = matches!(&peer.language, Language::Jsonl(jsonl) if jsonl.has_pinged());
         let timeout = if keeps_connection { limits::NEXT_REQUEST_TIMEOUT } else { limits::ONE_SHOT_TIMEOUT };
         self.greeting.insert((turn.now + timeout, id));
         true
@@ -57,7 +57,7 @@ impl Peers {
             let read_by = peer.since + limits::UNREAD_REQUEST_TIMEOUT;
             if peer.may_be_closed() {
                 self.lose(id, turn, engine);
-            } else if peer.protocol.has_said_hello() && turn.now < request_by {
+            } else if peer.language.has_said_hello() && turn.now < request_by {
                 self.greeting.insert((request_by, id));
             } else if turn.now < read_by && (peer.is_behind || socket::has_unread(peer.port.fd())) {
                 self.greeting.insert((read_by, id));
@@ -66,10 +66,10 @@ impl Peers {
             }
         }
         let is_due =
-            |id: &PeerId| self.all.get(id).and_then(|peer| peer.protocol.deadline()).is_some_and(|at| at <= turn.now);
+            |id: &PeerId| self.all.get(id).and_then(|peer| peer.language.deadline()).is_some_and(|at| at <= turn.now);
         for id in self.settling.iter().copied().filter(is_due).collect::<Vec<_>>() {
             if let Some(peer) = self.all.get_mut(&id) {
-                peer.protocol.tick(turn.now, peer.out.buffer());
+                peer.language.tick(turn.now, peer.out.buffer());
                 self.roomy.insert(id);
             }
         }
@@ -84,7 +84,7 @@ impl Peers {
     /// When [`Peers::tick`] has something to do.
     pub(in crate::host) fn deadline(&self) -> Option<Instant> {
         let leaving = self.leaving.iter().filter_map(|id| self.all.get(id)?.leaves_by());
-        let settling = self.settling.iter().filter_map(|id| self.all.get(id)?.protocol.deadline());
+        let settling = self.settling.iter().filter_map(|id| self.all.get(id)?.language.deadline());
         self.greeting.first().map(|&(at, _)| at).into_iter().chain(leaving).chain(settling).min()
     }
 }

@@ -25,7 +25,7 @@ use crate::front::rpc::search::TextSearch;
 use crate::host::peers::Peers;
 use crate::host::runs::Runs;
 use crate::host::turn::PeerId;
-use crate::journal::entry::console_line;
+use crate::journal::entry_words::console_line;
 use crate::limits;
 use crate::text::prompt::prompt_words;
 

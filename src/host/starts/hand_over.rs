@@ -9,8 +9,8 @@ use super::Starts;
 use crate::core::engine::JobId;
 use crate::core::entry::{Stream, Streams};
 use crate::front::command::Command;
+use crate::front::language::Language;
 use crate::front::output_filter::OutputFilter;
-use crate::front::protocol::Protocol;
 use crate::front::trimmer::Trimmer;
 use crate::guard::spawn;
 use crate::host::context::Context;
@@ -78,7 +78,7 @@ impl Starts {
             run.tty = plan.tty();
             if let Some(peer) = run.peer.and_then(|peer| peers.get_mut(peer)) {
                 peer.terminal = terminal.and_then(LentTerminal::into_inner);
-                self.prepare_protocol(&mut peer.protocol, command, plan, &run.description);
+                self.prepare_protocol(&mut peer.language, command, plan, &run.description);
             }
             streams[Stream::Tty as usize] = Some(spare.master);
             run.streams = streams;
@@ -140,16 +140,16 @@ impl Starts {
     /// Tells the protocol of a run's peer how the run's output comes.
     fn prepare_protocol(
         &self,
-        protocol: &mut Protocol,
+        language: &mut Language,
         command: &Command,
         plan: StreamPlan,
         description: &Description,
     ) {
         let secrets = description.secrets.as_ref();
-        if let (Protocol::Jsonl(jsonl), Some(secrets)) = (&mut *protocol, secrets) {
+        if let (Language::Jsonl(jsonl), Some(secrets)) = (&mut *language, secrets) {
             jsonl.mask(secrets);
         }
-        if let Protocol::Shim(shim) = protocol {
+        if let Language::Shim(shim) = language {
             let (window, policy) = (self.window(command), self.options.sanitize);
             let filters = OutputFilter::both(command, plan.is_as_written(), policy, window, secrets);
             let filters = match command.output_budget(self.options.budget) {

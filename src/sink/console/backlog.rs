@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use memchr::{memchr_iter, memrchr_iter};
 
+use crate::core::buffer_room::make_room;
 use crate::core::entry::Stream;
-use crate::core::room::make_room;
 use crate::limits::{CONSOLE_HEAD_BYTES, CONSOLE_TAIL_BYTES, CONSOLE_TAIL_LINES};
 use crate::text::safe_text::SafeText;
 

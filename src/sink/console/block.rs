@@ -16,7 +16,7 @@ use super::heading::Heading;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Consequence, Entry, LeftProcess, Stream};
 use crate::core::log::{Item, Taken};
-use crate::journal::entry::{WAITS, WAITS_UNTIL, console_line};
+use crate::journal::entry_words::{WAITS, WAITS_UNTIL, console_line};
 use crate::limits;
 use crate::text::count::{self, grouped};
 use crate::text::highlight::Highlighter;

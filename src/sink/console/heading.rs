@@ -1,4 +1,4 @@
-//! The banner of a block: one row that says when, which command, whose, where and what.
+//! The heading of a block on a console: the row that says when, which command, whose, where and what.
 //!
 //! Invariants: a banner on a terminal is one row; nothing that a caller chose can end its own field or look like another
 //! one; lines of a command that are not shown are counted.

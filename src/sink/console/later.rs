@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::core::engine::{Cursor, Engine};
 use crate::core::entry::Entry;
 use crate::core::log::{Item, Taken};
-use crate::journal::entry::console_line;
+use crate::journal::entry_words::console_line;
 use crate::limits;
 
 #[derive(Debug, Default)]

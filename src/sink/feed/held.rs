@@ -5,7 +5,7 @@
 
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::Entry;
-use crate::journal::entry::record;
+use crate::journal::entry_words::record;
 use crate::journal::frame::{self, Frame};
 use crate::journal::record::RunEnd;
 use crate::limits;

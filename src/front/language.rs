@@ -16,7 +16,7 @@ use crate::core::log::Item;
 
 /// The language of a peer: its first byte decides.
 #[derive(Debug)]
-pub enum Protocol {
+pub enum Language {
     /// The peer has sent nothing yet. The budget is for the output of JSON answers.
     Undecided(Budget),
     /// The frames of rexec-sh.
@@ -29,7 +29,7 @@ pub enum Protocol {
     Attached(Attached),
 }
 
-impl Protocol {
+impl Language {
     /// Decides the language by the first byte, if there is one.
     pub fn decide(&mut self, first: Option<&u8>) {
         match (&*self, first) {
@@ -122,7 +122,7 @@ impl Protocol {
         }
     }
 
-    /// The time at which [`Protocol::tick`] has output to release.
+    /// The time at which [`Language::tick`] has output to release.
     pub fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Shim(shim) => shim.deadline(),
