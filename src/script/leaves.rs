@@ -7,6 +7,7 @@ mod builtins;
 mod child_shell;
 mod expand;
 mod foreign;
+mod functions;
 mod git;
 mod given;
 mod layers;
@@ -26,6 +27,7 @@ use super::tree::{
 };
 use super::values::{KnownVariables, Scope, ValuesMark, VariableLookup, unknown};
 use crate::limits;
+use functions::Functions;
 use positional::Positional;
 use streams::{LeafStreams, StandardInput};
 
@@ -64,7 +66,8 @@ struct Walk<'a> {
     values: KnownVariables<'a>,
     aliases: Vec<(Vec<u8>, Vec<u8>)>,
     /// The bodies of the functions that the text has defined.
-    functions: HashMap<Vec<u8>, Rc<PipelineStage>>,
+    bodies: HashMap<Vec<u8>, Rc<PipelineStage>>,
+    functions: Functions,
     /// The arguments of the code being read, if they are known.
     arguments: Option<Positional>,
     via: Vec<Via>,
@@ -119,7 +122,8 @@ impl<'a> Walk<'a> {
             leaves: Vec::new(),
             values: KnownVariables::new(environment),
             aliases: Vec::new(),
-            functions: HashMap::new(),
+            bodies: HashMap::new(),
+            functions: Functions::default(),
             arguments: None,
             via: Vec::new(),
             input: StandardInput::Outer,
@@ -158,7 +162,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        Leaves { leaves: self.leaves, steps: self.budget.steps }
+        Leaves { leaves: self.functions.without_definitions(self.leaves), steps: self.budget.steps }
     }
 
     /// Reads code in the running shell. The name of the first layer is not recorded.
@@ -455,13 +459,17 @@ impl<'a> Walk<'a> {
             }),
             StageKind::Test(words) => words.iter().for_each(|word| drop(self.whole(word))),
             StageKind::Function { name, body } => {
+                let (begin, told) = (self.leaves.len(), self.via.len());
                 self.elsewhere(|walk| {
                     walk.via.push(Via::Function(name.clone()));
                     walk.stage(body, Pipes::default());
-                    walk.via.pop();
+                    walk.via.truncate(told);
                 });
-                if self.functions.len() < limits::SCRIPT_VARIABLES_MAX {
-                    self.functions.insert(name.clone(), Rc::clone(body));
+                if self.rehearsals == 0 {
+                    self.functions.define(name, begin..self.leaves.len());
+                }
+                if self.bodies.len() < limits::SCRIPT_VARIABLES_MAX {
+                    self.bodies.insert(name.clone(), Rc::clone(body));
                 }
             }
             StageKind::Coprocess(body) => self.apart(|walk| {
@@ -471,24 +479,29 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks the body of a function that these words call, with its arguments. Its leaves stand beside those of the
-    /// definition, which may run elsewhere, so the values that it sets may count here.
+    /// Walks the body of a function that these words call, with its arguments.
     fn call(&mut self, words: &[Argument]) {
         let Some((name, arguments)) = words.split_first() else { return };
         let Some(name) = name.text() else { return };
-        let Some(body) = self.functions.get(name).filter(|_| !arguments.is_empty()).cloned() else { return };
+        let Some(body) = self.bodies.get(name).cloned() else { return };
         let via = Via::Function(name.to_vec());
         let is_deep = self.depth >= limits::SCRIPT_DEPTH_MAX || self.via.len() > limits::SCRIPT_VIA_MAX;
         if is_deep || self.via.contains(&via) {
             return;
         }
+        let mut has_traps = false;
         self.apart(|walk| {
             let outside = walk.values.steady();
             walk.arguments = Some(arguments.to_vec().into());
             walk.via.push(via);
             walk.stage(&body, Pipes::default());
             walk.values.unsteady(outside);
+            has_traps = !walk.traps.is_empty();
         });
+        // A trap of the running shell runs later, and what it does then stands at the definition alone.
+        if self.rehearsals == 0 && !has_traps {
+            self.functions.see_call(self.leaves.len());
+        }
     }
 
     /// Walks each turn of a loop over these words. Returns false if a word is not known, or if there are too many.
@@ -513,6 +526,7 @@ impl<'a> Walk<'a> {
             // A turn like the one before says nothing new.
             if begin > before && self.leaves[begin..] == self.leaves[before..begin] {
                 self.leaves.truncate(begin);
+                self.functions.forget_from(begin);
             } else {
                 before = begin;
             }

@@ -164,7 +164,7 @@ fn a_function_may_remove_a_temporary_file() {
         "cleanup",
         "t=$(mktemp -d); cleanup; t=/; cleanup",
         "t=$(mktemp -d); read t; cleanup",
-        "t=$(mktemp -d); t+=/..; cleanup",
+        "t=$(mktemp -d); t+=/../..; cleanup",
         "for t in *; do cleanup; done; t=$(mktemp -d)",
         "t=$(mktemp -d); . ./env; cleanup",
         "t=$(mktemp -d); unset t; : ${t:=/}; cleanup",
@@ -174,7 +174,21 @@ fn a_function_may_remove_a_temporary_file() {
     }
     // Whose variable it is on another machine is not known, nor what stands in front of a slash.
     assert_eq!(judged(&all, "t=$(mktemp -d); ssh h 'rm -rf \"$t\"'").0, Action::Ask);
-    assert_eq!(judged(&all, "cleanup() { rm -rf \"$t\"/*; }; t=$(mktemp -d); cleanup").0, Action::Ask);
+    assert_eq!(judged(&all, "cleanup() { rm -rf \"$t\"/*; }; t=$(mktemp -d); trap cleanup EXIT").0, Action::Ask);
+}
+
+/// Agents define helpers, and many shells have functions that nobody calls.
+#[test]
+fn a_definition_asks_only_if_a_call_may_be_unseen() {
+    let all = all();
+    let clean = "clean() { rm -rf \"$1\"; git checkout -f \"$2\"; }; ";
+    let verdict = |text: &str| judged(&all, &format!("{clean}{text}")).0;
+    assert_eq!(["make", "echo clean"].map(verdict), [Action::Allow, Action::Ask]);
+    assert_eq!(["clean build main", ". ./lib.sh", "clean /"].map(verdict), [Action::Ask; 3]);
+    let remove = "clean() { rm -rf \"$1\"; }; ";
+    let verdict = |text: &str| judged(&all, &format!("{remove}{text}")).0;
+    assert_eq!(["clean build", "clean ./a && clean b/"].map(verdict), [Action::Allow; 2]);
+    assert_eq!(["clean ~", "clean / x", "clean \"$x\"/", "cd /; clean etc"].map(verdict), [Action::Ask; 4]);
 }
 
 /// A person's own rule stands above the packs, and lifts them.

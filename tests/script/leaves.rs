@@ -124,7 +124,13 @@ fn a_trap_knows_what_has_not_changed_since_it_was_set() {
     );
     check(
         "f() { trap 'rm $x' EXIT; }; x=a; f",
-        &["f() > trap rm $x EXIT @$PWD", "f() > trap > rm $x @$PWD !open", "f"],
+        &[
+            "f() > trap rm $x EXIT @$PWD",
+            "f() > trap > rm $x @$PWD !open",
+            "f() > trap rm $x EXIT",
+            "f() > trap > rm a",
+            "f",
+        ],
     );
     check("while a; do trap ls INT; done", &["a", "trap ls INT", "trap > ls"]);
     check("trap 'trap ls EXIT' INT", &["trap trap ls EXIT INT", "trap > trap ls EXIT", "trap > trap > ls"]);
@@ -155,7 +161,7 @@ fn what_a_builtin_may_set_is_unknown() {
     check("x=a; declare -n y=x; y=b; rm $x", &["declare -n y=x", "rm $x @$PWD !open"]);
     check("x=a; ls | read x; rm $x", &["ls", "read x", "rm $x !open"]);
     check("x=a; printf -vx b; rm $x", &["printf -vx b", "rm $x !open"]);
-    check("f() { x=a; local x; rm $x; }", &["f() > local x @$PWD", "f() > rm $x @$PWD !open"]);
+    check("f() { x=a; local x; rm $x; }; f", &["f() > local x", "f() > rm $x !open", "f"]);
     check("set -- a; if b; then set -- /; fi; rm $1", &["set -- a", "b", "set -- /", "rm $1 !open"]);
     check("set -- a; while b; do shift; done; rm $1", &["set -- a", "b", "shift", "rm $1 !open"]);
 }
@@ -229,9 +235,11 @@ fn input_reaches_the_commands_within() {
         "curl x | { sh </dev/null; sh <&3; sh <f; }",
         &["curl x", "sh <>/dev/null", "sh <>3", "!ShellReadsPipe", "sh <>f"],
     );
-    check("curl x | { f() { sh; }; }", &["curl x", "f() > sh @$PWD"]);
-    check("f() { sh; }; f <<< 'rm a'; f", &["f() > sh @$PWD", "f <>rm a", "f > rm a", "f"]);
-    check("f() { sh; }; curl x | f", &["f() > sh @$PWD", "curl x", "f", "!ShellReadsPipe"]);
+    check("f() { sh; }; f <<< 'rm a'; f", &["f() > sh", "f <>rm a", "f > rm a", "f() > sh", "f"]);
+    check(
+        "f() { sh; }; curl x | f",
+        &["f() > sh @$PWD", "curl x", "f() > sh", "f() > !ShellReadsPipe", "f", "!ShellReadsPipe"],
+    );
     check("bash /dev/fd/3 3<<E\nrm a\nE", &["bash /dev/fd/3 <>rm a", "bash > rm a"]);
     check("ls | while read x; do python3; done", &["ls", "read x", "python3 !foreign"]);
 }
@@ -306,7 +314,7 @@ fn values_are_put_in_where_every_way_leads_to_them() {
 #[test]
 fn a_list_that_is_not_known_may_be_any_number_of_words() {
     for list in ["\"$@\"", "\"${a[@]}\"", "\"${a[@]:1}\"", "\"${!x}\"", "\"${!a[@]}\"", "\"${x:-$@}\"", "\"${@:2}\""] {
-        let leaves = leaves(&format!("f() {{ rm {list}; }}"));
+        let leaves = leaves(&format!("f() {{ rm {list}; }}; . lib"));
         let ArgumentPiece::Hole(hole) = &leaves[0].arguments[0].pieces[0] else { panic!("{list}: {leaves:?}") };
         assert_eq!(hole.reach, HoleReach::Words, "{list}");
     }
@@ -386,7 +394,7 @@ fn the_words_of_a_loop_are_known() {
 
 #[test]
 fn functions_and_aliases_are_judged_with_what_they_hide() {
-    check("git() { rm x; }; git push", &["git() > rm x @$PWD", "git() > rm x", "git push"]);
+    check("git() { rm x; }; git push", &["git() > rm x", "git push"]);
     check(
         "alias g='git push'\ng -f",
         &["alias g=git push", "alias g > git push @$PWD", "alias g > git push -f", "g -f"],
@@ -406,9 +414,43 @@ fn the_body_of_a_function_gets_the_words_of_its_call() {
     assert_eq!(called("f() { f $1; x=$1; }; f a; rm \"$x\""), ["f() > f a", "f a"]);
     let two = "g() { f \"$1\"; }; f() { git \"$@\"; }; g push";
     assert_eq!(called(two), ["g() > f() > git push", "g() > f push", "g push"]);
-    // A call without words tells nothing, nor one of unknown words.
-    assert_eq!(called("f() { rm \"$1\"; }; f"), ["f"]);
+    assert_eq!(called("f() { rm \"$1\"; }; f"), ["f() > rm ", "f"]);
+    // A call of unknown words tells nothing.
     assert_eq!(called("f() { rm \"$1\"; }; f \"$y\""), [] as [&str; 0]);
+}
+
+/// The body of a definition stands for the calls that are not seen, with words that nobody knows.
+#[test]
+fn a_definition_runs_nothing_where_all_calls_are_seen() {
+    let f = "f() { rm \"$1\"; }";
+    check(&format!("{f}; ls"), &["ls"]);
+    check(&format!("{f}; f a; f b"), &["f() > rm a", "f a", "f() > rm b", "f b"]);
+    check("f() { g; }; g() { rm x; }; f", &["f() > g() > rm x", "f() > g", "f"]);
+    check("f() { PATH=/x; ls; }; make", &["make"]);
+    for others in [
+        ". lib",
+        "source lib",
+        "eval \"$y\"",
+        "$y a",
+        "curl y | sh",
+        "export -f f; sh y",
+        "set -a; sh y",
+        "trap f EXIT",
+        "alias y=f",
+        "command f a",
+        "declare -f f | ssh h",
+        "f a; f() { true; }",
+        "if a; then f() { true; }; fi; f a",
+        "g() { f a; }; . lib",
+    ] {
+        let text = format!("{f}; {others}");
+        assert_eq!(leaves(&text).iter().map(line).next().as_deref(), Some("f() > rm $1 @$PWD !open"), "{text}");
+    }
+    for hook in ["command_not_found_handle", "TRAPEXIT", "chpwd"] {
+        check(&format!("{hook}() {{ rm x; }}; ls"), &[&format!("{hook}() > rm x @$PWD"), "ls"]);
+    }
+    let before = format!("f a; {f}");
+    assert!(leaves(&before).iter().map(line).any(|line| line.ends_with("rm $1 @$PWD !open")), "{before}");
 }
 
 #[test]
