@@ -43,6 +43,6 @@ fn a_host_that_nobody_needs_ends_by_itself() {
     fs::write(place.home.join("go"), "").expect("a file");
     assert!(agent.wait().expect("it ends").success());
     assert_eq!(host.warden.wait(PATIENCE).map(|ended| ended.code()), Some(0), "{}", host.console_text());
-    assert!(host.console_text().contains("nobody has needed this host"), "{}", host.console_text());
+    host.console_says("nobody has needed this host");
     host.check_gone();
 }

@@ -130,7 +130,7 @@ fn a_look_at_the_shell_that_leaves_a_process_is_shown() {
     look(&host);
     let is_shown = || host.console_text().contains("left running: sleep");
     assert!(waiting::until_true(PATIENCE, is_shown), "{}", host.console_text());
-    assert!(host.console_text().contains("$ if [ -z"), "{}", host.console_text());
+    host.console_says("$ if [ -z");
 
     let pid = fs::read_to_string(host.home.join("pid")).expect("the profile wrote it");
     assert_eq!(host.run(&format!("kill {pid}")).code(), 0);

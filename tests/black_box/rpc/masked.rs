@@ -51,7 +51,8 @@ fn no_answer_shows_the_secrets_of_a_shims_command() {
     ] {
         assert_masked(what, &seen);
     }
-    assert!(host.console_text().contains("correct-horse-battery"), "the person sees everything");
+    // The person sees everything.
+    host.console_says("correct-horse-battery");
     drop((early, late));
     host.finish();
 }

@@ -92,7 +92,7 @@ fn refused(calling: &mut Calling) -> String {
 #[test]
 fn a_denied_command_does_not_run_and_its_agent_reads_why() {
     let host = host(RULES, PLAIN);
-    assert!(host.console_text().contains("rexec: 5 rules are in force\n"), "{}", host.console_text());
+    host.console_says("rexec: 5 rules are in force\n");
     fs::write(host.home.join("file"), "").expect("a file");
     let told = "rexec: nothing was run: \"rm -f file\" is refused by rule list: Nothing is deleted here.\n";
     assert_eq!(refused(&mut start(&host, "touch new; true && rm -f file")), told);
@@ -103,7 +103,7 @@ fn a_denied_command_does_not_run_and_its_agent_reads_why() {
     assert_eq!(ended["gate"], json!({"do": "deny", "rule": rule, "leaf": "rm -f file", "by": "rule"}));
     let row =
         format!("… refused: rule {rule} denies `rm -f file`: Nothing is deleted here.\nrefused: nothing was run\n");
-    assert!(host.console_text().contains(&row), "{}", host.console_text());
+    host.console_says(&row);
     let (shown, log) =
         (reading::said(&host.journal_home(), &["show", "1"]).0, reading::said(&host.journal_home(), &["log"]).0);
     assert!(shown.contains(&format!("deny, by {rule}: rm -f file\n")), "{shown}");
@@ -148,7 +148,7 @@ fn what_is_beyond_the_bounds_is_named_and_does_what_the_rules_say_of_it() {
     assert_eq!(end(&host, 1)["gate"], gate);
     let row = "… allowed, though not all of it was read: it is not known what `(there are too many programs)` runs \
                (opaque = \"allow\")\n";
-    assert!(host.console_text().contains(row), "{}", host.console_text());
+    host.console_says(row);
     host.finish();
     let host = host_of("deny");
     let told = "rexec: nothing was run: \"(there are too many programs)\" is refused by the rules of your user: it is not \
@@ -190,7 +190,7 @@ fn a_command_that_is_asked_about_runs_after_a_yes_as_if_nothing_had_been() {
     let ended = end(&host, 1);
     assert_eq!((&ended["gate"]["by"], &ended["error"]), (&json!("client"), &Value::Null), "{ended}");
     assert!(ended["gate"]["after_ms"].is_u64() && ended["queued_ms"].as_u64() >= ended["gate"]["after_ms"].as_u64());
-    assert!(host.console_text().contains("… #1 may run: a client of yours said yes\n"), "{}", host.console_text());
+    host.console_says("… #1 may run: a client of yours said yes\n");
     for (line, code) in [("1 yes", 1), ("9 yes", 3), ("1 maybe", 2), ("1", 2), ("1 yes yes", 2), ("1 yes --why x", 1)] {
         assert_eq!(answer(&host, line).0, code, "{line}");
     }
@@ -389,6 +389,13 @@ fn types(host: &Host, keys: &[u8]) {
     host.terminal.as_ref().expect("a terminal").master_file().write_all(keys).expect("the terminal takes keys");
 }
 
+/// A person is at the console: the host has read a key.
+fn attends(host: &Host) {
+    says(host, "? keys");
+    types(host, b"?");
+    host.console_says("answer the command that the status line names");
+}
+
 /// Presses a key until the last row says this: a key that comes too soon does nothing.
 fn presses(host: &Host, key: &[u8], text: &str) {
     let row = || Screen::of(host.console_text().as_bytes(), SIZE).text().lines().last().unwrap_or_default().to_owned();
@@ -404,8 +411,7 @@ fn keys_decide_on_what_the_status_line_names() {
     let wrapper = &["env", "TERM=xterm"];
     let host = host(RULES, Setup { terminal: true, wrapper, ..PLAIN });
     // A person at the console: then it is asked about whatever the rule says of an absent one.
-    says(&host, "? keys");
-    types(&host, b" ");
+    attends(&host);
     types(&host, b"y");
     let mut held = start(&host, "printf here; printf ran");
     says(&host, "#1 ASKS 9 min: printf here");
@@ -438,8 +444,7 @@ fn keys_decide_on_what_the_status_line_names() {
 fn a_refusal_on_the_console_has_a_reason() {
     let wrapper = &["env", "TERM=xterm"];
     let host = host(RULES, Setup { terminal: true, wrapper, ..PLAIN });
-    says(&host, "? keys");
-    types(&host, b" ");
+    attends(&host);
     let mut held = start(&host, "printf here");
     says(&host, "y run #1");
     presses(&host, b"N", "why does #1 not run? ");

@@ -44,11 +44,7 @@ pub(super) fn end(host: &Host, seq: u64) -> Value {
 #[test]
 fn a_command_runs_whatever_the_rules_say_and_the_person_reads_it() {
     let host = host(RULES, PLAIN);
-    assert!(
-        host.console_text().contains("rexec: 3 rules are watched and hold no command\n"),
-        "{}",
-        host.console_text()
-    );
+    host.console_says("rexec: 3 rules are watched and hold no command\n");
     let seen = host.run("printf plain; echo push >&2; exit 3");
     assert_eq!((seen.out(), seen.err(), seen.code()), ("plain".to_owned(), "push\n".to_owned(), 3));
     assert_eq!(host.run("printf other").out(), "other");
@@ -58,7 +54,7 @@ fn a_command_runs_whatever_the_rules_say_and_the_person_reads_it() {
     let leaf = "printf %s push /etc";
     assert_eq!(end(&host, 3)["gate"], json!({"do": "ask", "rule": rule, "leaf": leaf, "by": "watch"}));
     let row = format!("… watched: rule {rule} asks about `{leaf}`: Ask first.\n");
-    assert!(host.console_text().contains(&row), "{}", host.console_text());
+    host.console_says(&row);
     let shown = said(&host.journal_home(), &["show", "3"]).0;
     assert!(shown.contains(&format!("ask, by {rule}: {leaf}\n")), "{shown}");
     host.finish();
@@ -79,8 +75,7 @@ fn what_rules_say_shows_no_secret() {
         assert_eq!(call.run(Target::Shim(&host.socket())).code(), 0);
         let gate = end(&host, seq as u64 * 2 + 1)["gate"].clone();
         assert_eq!(gate["do"], "deny", "{gate}");
-        let console = host.console_text();
-        assert!(console.contains("… watched: rule token (config.toml:9) denies `true --to "), "{console}");
+        host.console_says("… watched: rule token (config.toml:9) denies `true --to ");
         let call = host.call("if false; then \"$API_TOKEN\" --program; fi").env(&format!("API_TOKEN={secret}"));
         assert_eq!(call.run(Target::Shim(&host.socket())).code(), 0);
         let program = end(&host, seq as u64 * 2 + 2)["gate"].clone();
@@ -108,7 +103,7 @@ fn without_rules_and_with_no_config_nothing_is_watched() {
 fn a_long_call_is_read_and_one_beyond_the_bounds_is_one_of_which_nothing_is_known() {
     let host = host("[gate]\nopaque = 'ask'\n", PLAIN);
     let begins = "rexec: the settings of [gate] are watched and hold no command\n";
-    assert!(host.console_text().contains(begins), "{}", host.console_text());
+    host.console_says(begins);
     let long = format!("true {}", "x".repeat(9_000));
     let many = "true;".repeat(5_000);
     assert_eq!([host.run(&long).code(), host.run(&many).code()], [0; 2]);

@@ -61,7 +61,7 @@ fn a_command_ends_no_process_of_others_and_any_of_its_own() {
     }
     let gate = end(&host, 2)["gate"].clone();
     assert_eq!((&gate["do"], &gate["by"]), (&json!("deny"), &json!("rule")), "{gate}");
-    assert!(host.console_text().contains(&hit), "{hit}\n{}", host.console_text());
+    host.console_says(&hit);
 
     let told = refused(&host, &CODEX, &format!("kill {}", host.pid()));
     assert!(told.contains("It would hit rexec-host (process"), "{told}");

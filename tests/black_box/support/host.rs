@@ -199,6 +199,13 @@ impl Host {
             .unwrap_or_else(|| panic!("the journal never had {what}: {:#?}", self.journal()))
     }
 
+    /// Waits until its console says this. What the journal has, or a caller, the console may show a moment later.
+    #[track_caller]
+    pub(crate) fn console_says(&self, text: &str) {
+        let says = || self.console_text().contains(text);
+        assert!(waiting::until_true(PATIENCE, says), "it never says {text:?}: {}", self.console_text());
+    }
+
     /// What stands on its console.
     pub(crate) fn console_text(&self) -> String {
         let bytes = match &self.console {
