@@ -4,6 +4,7 @@
 //! `output`, remarks and notices through `told`. A broken pipe is a success. What fails ends as one [`Notice`] on
 //! standard error, with one of the codes in `rexec_sh::protocol::exit_code`.
 
+mod accepted;
 mod acted;
 mod answer;
 pub mod ask;
@@ -39,6 +40,7 @@ mod otlp;
 mod out;
 mod output;
 mod pause;
+mod person;
 pub mod print;
 mod projects;
 pub mod ps;

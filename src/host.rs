@@ -39,7 +39,7 @@
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //! | `Callers` (`callers.rs`) | which agents call, the numbers of their sessions, and what `rexec run` has started |
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
-//! | `Rules` (`rules.rs`) | the person's rules, which are asked about every command |
+//! | `RuleFiles` (`rule_files.rs`) | the person's rules, which are asked about every command, and their files |
 //! | `Judges` (`judges.rs`) | the processes that ask the rules about long commands, and those that wait for one |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
@@ -80,6 +80,7 @@ mod options;
 mod orders;
 mod orphan_hunt;
 mod overview;
+mod own_rules;
 mod peer;
 mod peers;
 mod project_sessions;
@@ -90,6 +91,8 @@ mod recorder_process;
 mod reports;
 mod requests;
 mod rpc;
+mod rule_files;
+mod rule_layers;
 mod rules;
 mod run;
 mod runs;
@@ -110,6 +113,7 @@ mod turn;
 mod unseen;
 mod victims;
 mod viewers;
+mod watched_file;
 
 pub use json_command::own_attributes;
 use std::time::{Duration, Instant};
@@ -142,7 +146,7 @@ pub use prompt_policy::PromptChoice;
 use recorder_link::RecorderLink;
 use reports::Reports;
 use rpc::{RpcClients, RpcService};
-use rules::Rules;
+use rule_files::RuleFiles;
 use runs::Runs;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
@@ -181,7 +185,7 @@ pub struct Host {
     callers: Callers,
     projects: ProjectSessions,
     rpc: RpcClients,
-    rules: Option<Rules>,
+    rules: RuleFiles,
     judges: Judges,
     closing: Closing,
 }
@@ -193,9 +197,9 @@ impl Host {
     /// What it needs is not available: the notice says what, and what to do.
     pub fn open(options: HostOptions) -> Result<Self, Notice> {
         let opened = Opened::take(&options)?;
-        let rules = options.gate.clone().map(|gate| Rules::new(*gate));
-        let decides = rules.as_ref().is_some_and(Rules::are_in_force);
-        let greeting = opened.greeting(&options, rules.as_ref());
+        let (rules, of_rules) = RuleFiles::open(&options);
+        let decides = rules.have_rules();
+        let greeting = opened.greeting(&options, of_rules);
         let now = Instant::now();
         let mut host = Self {
             turn: opened.turn,
@@ -508,11 +512,24 @@ impl Host {
     fn rpc_service(&mut self) -> RpcService<'_> {
         self.note_helpers();
         let Self {
-            turn, engine, peers, screen, runs, reports, recorder, tally, callers, options, rpc, projects, ..
+            turn,
+            engine,
+            peers,
+            screen,
+            runs,
+            reports,
+            recorder,
+            tally,
+            callers,
+            options,
+            rpc,
+            projects,
+            rules,
+            ..
         } = self;
         let (started, grace) = (&callers.started, options.grace);
         let commands = Commands { turn, engine, peers, screen, runs, reports, recorder, tally, started, grace };
-        RpcService { rpc, projects, commands }
+        RpcService { rpc, projects, rules, commands }
     }
 
     /// Tells the runs which of the host's children belong to none of them.

@@ -21,6 +21,7 @@
 //! * A record is acknowledged when the file has it, or counts it as dropped.
 //! * No run is dropped because its raw file, its recording, or the disk, fails.
 
+mod accepted_texts;
 mod append;
 mod appender;
 mod bounds;
@@ -48,6 +49,7 @@ mod timed_output;
 mod volume;
 mod waiting;
 
+pub use accepted_texts::{accept, accepted_place, accepted_text, all_accepted, forget_accepted, read_accepted};
 pub use bounds::Bounds;
 pub use home::JournalError;
 pub use names::{first_line, is_alive, journals};

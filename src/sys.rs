@@ -25,6 +25,7 @@ pub mod local_time;
 pub mod locale;
 pub mod looker;
 pub mod namespace;
+pub mod near_file;
 pub mod own_table;
 pub mod poll;
 pub(crate) mod proc_file;

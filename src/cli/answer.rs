@@ -14,7 +14,7 @@ pub(super) const VERB: Verb = Verb {
     group: Group::Live,
     summary: "say whether a command that your rules hold may run",
     text: "\
-Your rules (rexec help rules) can hold a command until you say yes or no. rexec
+Your rules (rexec help gate) can hold a command until you say yes or no. rexec
 ps shows what asks. N is its number.
 
 A process that belongs to an agent, or to a command of the host, cannot answer:

@@ -1,13 +1,17 @@
 //! `rexec config`: the options and rules of config.toml, and what holds where it says nothing.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
+use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::config_file::{self, ConfigFile};
-use super::host;
-use super::verb::{Call, Group, Verb, Words, json};
+use super::look::Look;
+use super::unified::UnifiedDiff;
+use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
+use super::{accepted, host, person, quoted, told};
 use crate::gate::{Document, GATE_KEYS, RuleSource, Value};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
@@ -15,7 +19,7 @@ use crate::text::escape::escape_line;
 pub(super) const VERB: Verb = Verb {
     term: "config",
     group: Group::Own,
-    summary: "show the options of config.toml, and the defaults",
+    summary: "show the options of config.toml, and accept changes of it",
     text: "\
 ~/.config/rexec/config.toml ($XDG_CONFIG_HOME) has the options of rexec-host
 that you would type each time, and rules for rexec gate. Under [host], the key
@@ -34,11 +38,48 @@ one that others can write to, is refused with its place.
 
 rexec config shows each option with its value and the line of the file that it
 comes from, as lines of such a file.
+
+An agent can change the file, too. So the text that you have accepted is kept
+with the journal, the first one without a question. When the file differs from
+it, the rules of both hold, also in a host that starts later, and the console
+says so; what is stricter counts. rexec config diff shows what has changed, and
+rexec config accept makes the file count alone, if you say yes. A process of an
+agent cannot accept, as far as that is seen: see rexec help answer. Options in
+[host] are not held back: the next host takes them as they stand.
+
+A host that runs looks at the file when it judges a command, and at most once
+in a second. A file with a mistake then changes nothing, and the console says
+where the mistake is. A host that began without a file looks for none, until
+rexec init or rexec config accept tell it. On a network file system, or one in
+user space, no host looks again: it might wait there.
 ",
-    codes: &[(1, "the file cannot be used")],
-    examples: &["rexec config", "rexec config --json | jq -r 'select(.from == \"file\").key'"],
-    call: &Call::<bool> { options: &[json(|q| *q = true)], words: Words::NONE, run: config },
+    codes: &[(1, "the file cannot be used; diff: it has changed; accept: nothing was accepted")],
+    examples: &[
+        "rexec config",
+        "rexec config --json | jq -r 'select(.from == \"file\").key'",
+        "rexec config diff",
+        "rexec config accept",
+    ],
+    call: &Call::<ConfigCall> {
+        options: &[Opt::flag("-y, --yes", |q| q.is_sure = true, "accept: do not ask"), json(|q| q.is_json = true)],
+        words: Words::one("[diff | accept]", Values::Words(&ACTIONS), |q, w| q.action = Some(w.text())),
+        run: |call| match call.action.as_deref() {
+            None => show(call.is_json),
+            Some("diff") => diff(),
+            Some("accept") => accept(call.is_sure),
+            Some(other) => Err(VERB.none_of("ACTION", other, &ACTIONS)),
+        },
+    },
 };
+
+const ACTIONS: [&str; 2] = ["diff", "accept"];
+
+#[derive(Default)]
+struct ConfigCall {
+    action: Option<String>,
+    is_sure: bool,
+    is_json: bool,
+}
 
 /// An option and its value, in `--json`.
 #[derive(Debug, Serialize)]
@@ -53,7 +94,7 @@ struct OptionForm {
     line: Option<usize>,
 }
 
-fn config(is_json: bool) -> Result<u8, Notice> {
+fn show(is_json: bool) -> Result<u8, Notice> {
     let file = ConfigFile::own()?;
     let keys = host::keys(file.as_ref())?;
     let document = file.as_ref().map(|file| &file.loaded.document);
@@ -65,6 +106,10 @@ fn config(is_json: bool) -> Result<u8, Notice> {
         return super::with_output(|out| super::put_json(options, out));
     }
     let mut text = first_line(file.as_ref());
+    let own = config_file::own_path().map(|path| Acceptance::of(path, file.as_ref())).transpose()?;
+    if own.is_some_and(|own| !own.is_same()) {
+        text += "# it is not as you have accepted it: rexec config diff\n";
+    }
     let mut table = "";
     for option in options {
         if option.table != table {
@@ -79,6 +124,67 @@ fn config(is_json: bool) -> Result<u8, Notice> {
     }
     text += &rules(file.as_ref());
     super::say(&text)
+}
+
+/// The person's file, and the text of it that was accepted.
+struct Acceptance {
+    path: PathBuf,
+    now: Option<Vec<u8>>,
+    accepted: Option<Vec<u8>>,
+}
+
+impl Acceptance {
+    fn read() -> Result<Self, Notice> {
+        let Some(path) = config_file::own_path() else {
+            let hint = "set HOME or XDG_CONFIG_HOME to an absolute path";
+            return Err(Notice::failed("there is no place for config.toml", hint));
+        };
+        let file = ConfigFile::own()?;
+        host::keys(file.as_ref())?;
+        Self::of(path, file.as_ref())
+    }
+
+    fn of(path: PathBuf, file: Option<&ConfigFile>) -> Result<Self, Notice> {
+        Ok(Self { accepted: accepted::text_of(&path)?, now: file.map(|file| file.text.clone()), path })
+    }
+
+    /// Returns true if no host holds anything back.
+    fn is_same(&self) -> bool {
+        self.accepted.is_none() || self.accepted == self.now
+    }
+
+    fn print(&self) -> Result<(), Notice> {
+        let path = self.path.display().to_string();
+        let texts = [&self.accepted, &self.now].map(|text| text.as_deref().unwrap_or_default());
+        let texts = texts.map(String::from_utf8_lossy);
+        let heads = [format!("{path} (accepted)"), path];
+        let diff = UnifiedDiff::of_texts(heads, [&texts[0], &texts[1]]);
+        super::with_output(|out| super::written(diff.show(&Look::of_output(), out))).map(|_| ())
+    }
+}
+
+fn diff() -> Result<u8, Notice> {
+    let acceptance = Acceptance::read()?;
+    if acceptance.is_same() {
+        return Ok(exit_code::SUCCESS);
+    }
+    acceptance.print()?;
+    Ok(exit_code::FAILURE)
+}
+
+fn accept(is_sure: bool) -> Result<u8, Notice> {
+    let acceptance = Acceptance::read()?;
+    let shown = quoted(&acceptance.path);
+    if acceptance.accepted == acceptance.now {
+        return super::say(&format!("{shown} is as you have accepted it\n"));
+    }
+    person::check()?;
+    acceptance.print()?;
+    if !is_sure && !told::is_wanted("Accept this? [y/N] ", "rexec config accept")? {
+        return super::say("nothing was accepted\n").map(|_| exit_code::FAILURE);
+    }
+    accepted::keep(&acceptance.path, acceptance.now.as_deref())?;
+    super::say(&format!("{shown} is accepted\n"))
 }
 
 fn first_line(file: Option<&ConfigFile>) -> String {

@@ -3,7 +3,6 @@
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rexec_sh::protocol::notice::Notice;
@@ -11,6 +10,7 @@ use rexec_sh::protocol::notice::Notice;
 use super::{quoted, told};
 use crate::gate::{Loaded, RulesError, TextPlace, load};
 use crate::limits;
+use crate::sys::near_file::Unfit;
 use crate::sys::process;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -28,6 +28,7 @@ pub(super) fn own_path() -> Option<PathBuf> {
 /// A file that was read, and is right.
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
+    pub(super) text: Vec<u8>,
     pub(super) loaded: Loaded,
 }
 
@@ -35,21 +36,14 @@ impl ConfigFile {
     /// The person's file; `None` if they have none. Refuses one that somebody else may have written.
     pub(super) fn own() -> Result<Option<Self>, Notice> {
         let Some(path) = own_path() else { return Ok(None) };
-        let refused = match fs::metadata(&path) {
-            Ok(data) if !data.is_file() => Some(("it is no regular file", "take it away")),
-            Ok(data) if ![0, process::uid()].contains(&data.uid()) => Some((
-                "it belongs to somebody else",
-                "copy it, so that it is yours, or name another folder in XDG_CONFIG_HOME",
-            )),
-            Ok(data) if data.mode() & 0o002 != 0 => {
-                Some(("everybody can write to it", "chmod o-w it, once you have read it"))
-            }
-            _ => None,
+        let unfit = fs::metadata(&path).ok().and_then(|data| Unfit::of(&data, process::uid()));
+        let Some(unfit) = unfit else { return Self::read(path, "mend it, or take it away") };
+        let hint = match unfit {
+            Unfit::NoRegularFile => "take it away",
+            Unfit::OfOthers => "copy it, so that it is yours, or name another folder in XDG_CONFIG_HOME",
+            Unfit::OpenToAll => "chmod o-w it, once you have read it",
         };
-        match refused {
-            Some((why, hint)) => Err(Notice::failed(format_args!("cannot use {}: {why}", quoted(&path)), hint)),
-            None => Self::read(path, "mend it, or take it away"),
-        }
+        Err(Notice::failed(format_args!("cannot use {}: {}", quoted(&path), unfit.words()), hint))
     }
 
     /// The file of this name.
@@ -72,7 +66,7 @@ impl ConfigFile {
         let shown = |error: &RulesError| escape_line(&format!("{}:{error}", path.display()), SENTENCE_COLUMNS);
         let loaded = load(&bytes, &name).map_err(|error| Notice::failed(shown(&error), &error.hint))?;
         loaded.warnings.iter().for_each(|warning| told::put(Notice::failed(shown(warning), &warning.hint)));
-        Ok(Some(Self { path, loaded }))
+        Ok(Some(Self { path, text: bytes, loaded }))
     }
 
     /// The notice on what stands at a place of the file.

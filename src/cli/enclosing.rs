@@ -16,16 +16,29 @@ use super::{HOME_VARIABLE, SOCKET_VARIABLE};
 /// The value of this path variable in the host above. `None` without a host above, and if this process has one of these
 /// variables itself: then it means another host.
 pub(super) fn path(name: &str) -> Option<OsString> {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if !is_set("REXEC_INSIDE") || is_set(SOCKET_VARIABLE) || is_set(HOME_VARIABLE) {
         return None;
     }
-    let host = guard_above(Pid::new(std::os::unix::process::parent_id().try_into().ok()?), stat_of)?.parent;
+    let host = guard()?.parent;
     let place = PathBuf::from(format!("/proc/{host}"));
     let value = value(&std::fs::read(place.join("environ")).ok()?, name)?;
     // A relative path is relative to the host's directory.
     let directory = || std::fs::read_link(place.join("cwd")).ok();
     if Path::new(&value).is_absolute() { Some(value) } else { Some(directory()?.join(value).into_os_string()) }
+}
+
+/// Returns true if this process belongs to a command of a host, as far as is seen.
+pub(super) fn is_inside() -> bool {
+    is_set("REXEC_INSIDE") || guard().is_some()
+}
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+/// The guard above this process.
+fn guard() -> Option<ProcessStat> {
+    guard_above(Pid::new(std::os::unix::process::parent_id().try_into().ok()?), stat_of)
 }
 
 fn stat_of(pid: Pid) -> Option<ProcessStat> {

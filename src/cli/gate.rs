@@ -36,8 +36,9 @@ pub(super) const VERB: Verb = Verb {
     text: "\
 Your rules say which commands of agents run, are refused, or wait for your yes.
 With mode = \"watch\" rexec-host only shows what they say of each command that
-it runs, and the journal keeps it; with mode = \"enforce\" they hold. A host
-reads the file when it starts. Without one, nothing is judged.
+it runs, and the journal keeps it; with mode = \"enforce\" they hold. Until you
+accept a change of the file, what it said before holds, too: rexec help config.
+Without a file, nothing is judged.
 
   rexec gate test TEXT  says what the rules say of a text for the shell
   rexec gate explain N  says the same of a past command, as it was called

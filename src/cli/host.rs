@@ -8,7 +8,7 @@ use rexec_sh::protocol::choice::{self, Sanitize, Tty};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use super::config_file::ConfigFile;
+use super::config_file::{ConfigFile, own_path};
 use super::help;
 use super::verb::{Call, Given, Group, Opt, Values, Verb, Words};
 use crate::gate::Pair;
@@ -275,7 +275,7 @@ fn defaults() -> HostOptions {
         end_idle: None,
         reports: true,
         of_file: None,
-        gate: None,
+        config: None,
     }
 }
 
@@ -298,9 +298,9 @@ pub(super) fn read_and_run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
 /// The options of the person's file, which stand behind those of the command line.
 fn with_file() -> Result<HostCall, Notice> {
     let mut call = HostCall::default();
+    call.options.config = own_path();
     let Some(file) = ConfigFile::own()? else { return Ok(call) };
     set(&mut call, &file)?;
-    call.options.gate = file.loaded.gate.is_used().then(|| Box::new(file.loaded.gate.clone()));
     let given: Vec<String> = file.loaded.document.pairs(TABLE).iter().map(Pair::to_string).collect();
     call.options.of_file =
         (!given.is_empty()).then(|| format!("options of {}: {}", file.path.display(), given.join(", ")));

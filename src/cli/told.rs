@@ -4,9 +4,9 @@
 //! elsewhere each sentence has one line, for programs that read it.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 
-use rexec_sh::protocol::notice::remark;
+use rexec_sh::protocol::notice::{Notice, remark};
 
 use super::look::columns_of;
 use crate::sys::pty;
@@ -21,9 +21,29 @@ pub(super) fn tell(text: impl Display) {
 }
 
 /// Prints a question; the answer is typed in the same line.
-pub(super) fn ask(question: impl Display) {
+fn ask(question: impl Display) {
     // Without a standard error nobody reads it.
     let _ = io::stderr().lock().write_all(escape_text(&question.to_string()).as_bytes());
+}
+
+/// Asks a question, and returns true if the answer is yes.
+pub(super) fn is_yes(question: impl Display) -> bool {
+    ask(question);
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
+}
+
+/// The same at a terminal. `command` is the command line that does it, with `--yes` without a question.
+///
+/// # Errors
+/// There is no terminal.
+pub(super) fn is_wanted(question: impl Display, command: &str) -> Result<bool, Notice> {
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        let hint = format_args!("{command} --yes does it without a question");
+        return Err(Notice::failed("nothing was changed, because there is no terminal to ask at", hint));
+    }
+    Ok(is_yes(question))
 }
 
 /// Writes a rendered notice, or several.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::look::Look;
-use crate::text::diff::LineChanges;
+use crate::text::diff::{LineChanges, compare};
 use crate::text::escape::escape_text;
 
 /// Equal lines shown around changes.
@@ -20,6 +20,17 @@ pub(super) struct UnifiedDiff {
 }
 
 impl UnifiedDiff {
+    /// Compares two texts. A last line without an end is marked as in diff(1).
+    pub(super) fn of_texts(heads: [String; 2], texts: [&str; 2]) -> Self {
+        let line = |line: &str| match line.strip_suffix('\n') {
+            Some(line) => line.to_owned(),
+            None => format!("{line}\n\\ No newline at end of file"),
+        };
+        let [first, second] = texts.map(|text| text.split_inclusive('\n').map(line).collect::<Vec<_>>());
+        let changes = compare(&first, &second);
+        Self { heads, first, second, changes }
+    }
+
     /// Writes the diff: nothing if there is no change.
     pub(super) fn show(&self, look: &Look, out: &mut impl Write) -> io::Result<()> {
         let steps = self.steps();

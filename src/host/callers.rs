@@ -54,6 +54,11 @@ impl Callers {
         Self { idle, notes_agents, ..Self::default() }
     }
 
+    /// People decide on commands from now on.
+    pub(super) fn note_agents(&mut self) {
+        self.notes_agents = true;
+    }
+
     /// Completes the facts about a command's caller. `shim` is the peer that asks, if that is a shim.
     pub(super) fn identify(&mut self, command: &mut Command, shim: Option<&Peer>) {
         let is_agents = !command.is_unnamed && !command.caller.agent.is_empty();

@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
+use super::rule_layers::RuleLayers;
 use super::turn::{Source, Turn};
 use crate::core::engine::JobId;
 use crate::guard::orphans;
@@ -31,6 +32,8 @@ pub(super) struct OpenCall {
     pub(super) job: JobId,
     /// Where it begins.
     pub(super) directory: Vec<u8>,
+    /// Those that held when it came.
+    pub(super) rules: RuleLayers,
 }
 
 #[derive(Debug)]
@@ -126,12 +129,18 @@ impl Judges {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
+    use super::super::rules::Rules;
     use super::*;
+    use crate::gate::Gate;
     use crate::io::poller::Poller;
     use crate::sys::process;
 
     fn call(job: u64) -> OpenCall {
-        OpenCall { job: JobId(job), directory: b"/".to_vec() }
+        let rules = Rc::new(Rules::new(Gate::default()));
+        let rules = RuleLayers::of(std::iter::once(rules)).expect("a layer");
+        OpenCall { job: JobId(job), directory: b"/".to_vec(), rules }
     }
 
     fn jobs_left(judges: &mut Judges) -> Vec<u64> {

@@ -11,7 +11,6 @@ use super::options::HostOptions;
 use super::project_sessions::ProjectSessions;
 use super::prompt_policy::PromptPolicy;
 use super::recorder_link::RecorderLink;
-use super::rules::Rules;
 use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
@@ -85,8 +84,8 @@ impl Opened {
         Ok(Self { turn, inherited, sandbox_check, runs, signals, recorder, door, screen, console, projects, said })
     }
 
-    /// The lines that the host shows first.
-    pub(super) fn greeting(&self, options: &HostOptions, rules: Option<&Rules>) -> Vec<String> {
+    /// The lines that the host shows first. `of_rules` are those about rules.
+    pub(super) fn greeting(&self, options: &HostOptions, of_rules: Vec<String>) -> Vec<String> {
         let name = |path: &Path| escape_line(&path.to_string_lossy(), PATH_COLUMNS);
         let journal = self.recorder.path().unwrap_or_else(|| options.home.clone());
         let mut lines = vec![
@@ -96,9 +95,11 @@ impl Opened {
         let warning = (process::uid() == 0)
             .then(|| "this host is root's: whoever reaches its socket as root runs commands as root".to_owned());
         let said = self.said.iter().chain(&options.of_file).map(|text| escape_line(text, PATH_COLUMNS));
-        let rules = rules.map(Rules::greeting);
         lines.extend(
-            said.chain(rules).chain(warning).chain(self.sandbox_check.warning()).map(|text| format!("rexec: {text}")),
+            said.chain(of_rules)
+                .chain(warning)
+                .chain(self.sandbox_check.warning())
+                .map(|text| format!("rexec: {text}")),
         );
         lines
     }

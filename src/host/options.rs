@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::prompt_policy::PromptChoice;
-use crate::gate::Gate;
 use crate::recorder::Bounds;
 use crate::sink::console::View;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
@@ -70,8 +69,8 @@ pub struct HostOptions {
     pub reports: bool,
     /// A sentence on the options that a file has set.
     pub of_file: Option<String>,
-    /// The rules that a file has.
-    pub gate: Option<Box<Gate>>,
+    /// Where the person's file of rules stands, if it counts.
+    pub config: Option<PathBuf>,
     /// The time without any need for the host after which it ends; `None`: it goes on.
     pub end_idle: Option<Duration>,
     /// Requests must come with a descriptor. No relay of bytes can pass one on.

@@ -27,6 +27,7 @@ mod pace;
 mod pending_reply;
 mod port_looks;
 mod projects;
+mod rules;
 mod serve;
 mod settling;
 mod start;

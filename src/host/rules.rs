@@ -38,9 +38,9 @@ pub(super) struct Rules {
 
 /// What the host itself can say of a command.
 #[derive(Debug)]
-pub(super) enum FirstLook<'r> {
+pub(super) enum FirstLook<F> {
     /// `None` if the rules allow it, and all of it was read.
-    Judged(Option<Finding<'r>>),
+    Judged(Option<F>),
     /// A judge is to look at it.
     ForJudge,
 }
@@ -79,7 +79,7 @@ impl Rules {
     }
 
     /// What they find at once in a command that begins in this directory.
-    pub(super) fn look(&self, command: &Command, directory: &[u8]) -> FirstLook<'_> {
+    pub(super) fn look(&self, command: &Command, directory: &[u8]) -> FirstLook<Finding<'_>> {
         if is_long(command) {
             return FirstLook::ForJudge;
         }

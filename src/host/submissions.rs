@@ -130,15 +130,17 @@ impl Host {
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
         self.projects.find_depth(&mut command);
-        let (judgement, is_for_judge) = match self.rules.as_ref().map(|rules| (rules, rules.look(&command, dir))) {
-            Some((rules, FirstLook::Judged(Some(finding)))) => {
-                (Some(rules.judgement(finding, command.caller.agent, self.is_attended())), false)
-            }
-            Some((_, FirstLook::ForJudge)) => (None, true),
-            Some((_, FirstLook::Judged(None))) | None => (None, false),
+        let rules = self.rules.rules(self.turn.now, &mut self.screen);
+        if rules.is_some() {
+            self.callers.note_agents();
+        }
+        let is_attended = self.is_attended();
+        let (judgement, for_judge) = match rules.map(|rules| (rules.look(&command, dir, is_attended), rules)) {
+            Some((FirstLook::Judged(judgement), _)) => (judgement, None),
+            Some((FirstLook::ForJudge, rules)) => (None, Some((dir.to_vec(), rules))),
+            None => (None, None),
         };
-        let held_in = is_for_judge.then(|| dir.to_vec());
-        let is_held = judgement.as_ref().map_or(is_for_judge, |judged| judged.consequence.holds());
+        let is_held = judgement.as_ref().map_or(for_judge.is_some(), |judged| judged.consequence.holds());
         let job = if is_held { self.engine.submit_held()? } else { self.engine.submit()? };
         // The snapshot that an agent takes of its shell would hand them on to the commands that follow.
         let has_markers = self.options.markers && !command.line.is_probe;
@@ -164,8 +166,8 @@ impl Host {
         let is_held_by_shim = peer.and_then(|id| self.peers.get(id)).is_some_and(Peer::lets_go);
         let run = ActiveRun::new(pending, description, share, self.turn.now);
         self.runs.insert(job, ActiveRun { peer, is_held_by_shim, ..run });
-        if let Some(directory) = held_in {
-            self.judges.add(OpenCall { job, directory });
+        if let Some((directory, rules)) = for_judge {
+            self.judges.add(OpenCall { job, directory, rules });
             self.begin_judges();
         }
         Some(job)
@@ -183,13 +185,12 @@ impl Host {
                 self.engine.on_judged(call.job, None, self.turn.now);
                 continue;
             };
-            let Some(rules) = &self.rules else { return };
             let peer = self.runs.peer_of(call.job).and_then(|id| self.peers.get(id));
             let agent = peer.map(|peer| self.callers.process_of(peer));
             let guards = self.runs.guarded_by(call.job);
             let victims = Victims::new(guards, &self.callers, peer.map(|peer| peer.pid), agent);
-            let directory = call.directory.clone();
-            let judge = || rules.encode(rules.judge(command, &directory, &victims).as_ref());
+            let (directory, rules) = (call.directory.clone(), call.rules.clone());
+            let judge = || rules.encode(command, &directory, &victims);
             if let Err(call) = self.judges.begin(call, judge, &mut self.turn) {
                 self.on_judge_answer(&call, &[]);
             }
@@ -212,9 +213,8 @@ impl Host {
 
     /// Does with a call what its judge has found.
     fn on_judge_answer(&mut self, call: &OpenCall, answer: &[u8]) {
-        let (Some(rules), Some(command)) = (&self.rules, self.runs.pending_command(call.job)) else { return };
-        let finding = rules.decode(answer).unwrap_or_else(|| rules.judge_without(command, &call.directory));
-        let judgement = finding.map(|finding| rules.judgement(finding, command.caller.agent, self.is_attended()));
+        let Some(command) = self.runs.pending_command(call.job) else { return };
+        let judgement = call.rules.judge_by(answer, command, &call.directory, self.is_attended());
         self.engine.on_judged(call.job, judgement, self.turn.now);
     }
 

@@ -4,10 +4,11 @@
 //! one in user space, or behind a symbolic link.
 
 use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
-use std::os::fd::AsFd;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 
 /// The most examined ancestors.
 const DEPTH_MAX: usize = 64;
@@ -18,16 +19,20 @@ pub fn top(dir: &Path) -> Option<PathBuf> {
     if !dir.is_absolute() || may_wait(dir, &fs::read_to_string("/proc/self/mountinfo").ok()?) {
         return None;
     }
-    let root = fs::File::open("/").ok()?;
-    let how = OpenHow::new()
-        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW)
-        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    let has_git = |above: &&Path| openat2(root.as_fd(), &above.join(".git"), how).is_ok();
+    let has_git = |above: &&Path| open_itself(&above.join(".git")).is_ok();
     dir.ancestors().take(DEPTH_MAX).find(has_git).map(Path::to_owned)
 }
 
+/// Opens what stands at an absolute path that has no links, to look at it.
+pub(super) fn open_itself(path: &Path) -> io::Result<OwnedFd> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(AT_FDCWD, path, how).map_err(super::io)
+}
+
 /// Returns true if a file system on the way to this directory may take forever. `mounts` is proc_pid_mountinfo(5).
-fn may_wait(dir: &Path, mounts: &str) -> bool {
+pub(super) fn may_wait(dir: &Path, mounts: &str) -> bool {
     mounts.lines().any(|mount| {
         let mut fields = mount.split(' ');
         let (place, kind) = (fields.nth(4), mount.split(" - ").nth(1).and_then(|rest| rest.split(' ').next()));

@@ -1,5 +1,6 @@
 //! What every run can have beside its command: markers, an environment profile, ports, spans.
 
+mod accepted;
 mod held;
 mod ports;
 mod projects;

@@ -9,6 +9,7 @@ use rexec_sh::protocol::place::{self, PlaceError};
 
 use super::{CheckResult, FindingState};
 use super::{live, permanent, silent};
+use crate::cli::accepted;
 use crate::cli::ask::AskError;
 use crate::cli::config_file::ConfigFile;
 use crate::cli::run::probe::InstalledAgent;
@@ -72,7 +73,13 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
 /// The person's file, if there is one.
 fn config() -> Option<CheckResult> {
     match ConfigFile::own().and_then(|file| host_options::keys(file.as_ref()).map(|_| file)) {
-        Ok(file) => file.map(|file| CheckResult::ok("config", file.path.display().to_string())),
+        Ok(file) => file.map(|file| match accepted::text_of(&file.path) {
+            Ok(Some(accepted)) if accepted != file.text => {
+                let found = format!("{} is not as you have accepted it: the rules of both hold", file.path.display());
+                CheckResult::new(FindingState::Note, "config", found, "rexec config diff, then rexec config accept")
+            }
+            _ => CheckResult::ok("config", file.path.display().to_string()),
+        }),
         Err(wrong) => Some(CheckResult::new(FindingState::Broken, "config", wrong.problem, wrong.hint)),
     }
 }

@@ -72,6 +72,7 @@ fn uninit(agents: &[KnownAgent], is_sure: bool) -> Result<u8, Notice> {
     }
     // The directories made for one file may hold a later file.
     needed.iter().rev().try_for_each(|change| change.make().map(|_| ()))?;
+    needed.iter().try_for_each(rules::follow)?;
     needed.iter().for_each(|change| leave_directories(&change.changed, &mut record));
     finish(&store, &record, &paths)?;
     say(if has_agents { "done; restart the agents that run\n" } else { "done\n" })

@@ -1,18 +1,16 @@
 //! A planned change of a file: shown as a diff, confirmed, and made.
 
 use std::fs;
-use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 
 use rexec_sh::protocol::notice::Notice;
 
 use super::file::SettingsFile;
 use crate::cli::look::Look;
-use crate::cli::told::ask;
+use crate::cli::told;
 use crate::cli::unified::UnifiedDiff;
 use crate::cli::{with_output, written};
 use crate::front::init_record::ChangedFile;
-use crate::text::diff;
 
 /// A change that has not been made.
 #[derive(Debug)]
@@ -44,20 +42,9 @@ impl PlannedChange {
     fn diff(&self) -> UnifiedDiff {
         let path = self.file.path.display();
         let head = |text: &Option<String>| text.as_ref().map_or("/dev/null".to_owned(), |_| path.to_string());
-        let (first, second) = (lines(self.file.text.as_deref()), lines(self.after.as_deref()));
-        let changes = diff::compare(&first, &second);
-        UnifiedDiff { heads: [head(&self.file.text), head(&self.after)], first, second, changes }
+        let texts = [&self.file.text, &self.after].map(|text| text.as_deref().unwrap_or_default());
+        UnifiedDiff::of_texts([head(&self.file.text), head(&self.after)], texts)
     }
-}
-
-/// The lines of a text. A last line without an end is marked as in diff(1).
-fn lines(text: Option<&str>) -> Vec<String> {
-    let lines = text.unwrap_or_default().split_inclusive('\n');
-    let line = |line: &str| match line.strip_suffix('\n') {
-        Some(line) => line.to_owned(),
-        None => format!("{line}\n\\ No newline at end of file"),
-    };
-    lines.map(line).collect()
 }
 
 /// Prints the planned changes.
@@ -68,13 +55,6 @@ pub(super) fn show(changes: &[PlannedChange]) -> Result<(), Notice> {
 
 /// Asks for confirmation. `command` is the command line for a yes.
 pub(super) fn is_wanted(count: usize, command: &str) -> Result<bool, Notice> {
-    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        let hint = format_args!("{command} --yes does it without a question");
-        return Err(Notice::failed("nothing was changed, because there is no terminal to ask at", hint));
-    }
     let files = if count == 1 { "this file".to_owned() } else { format!("these {count} files") };
-    ask(format_args!("Change {files}? [y/N] "));
-    let mut answer = String::new();
-    let read = io::stdin().lock().read_line(&mut answer);
-    Ok(read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+    told::is_wanted(format_args!("Change {files}? [y/N] "), command)
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a file that is there is never changed; `rexec uninit` takes away one that is as it was written, and no other.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use rexec_sh::protocol::notice::Notice;
@@ -12,8 +12,8 @@ use super::file::SettingsFile;
 use super::plan::PlannedChange;
 use crate::cli::config_file::{ConfigFile, own_path};
 use crate::cli::gate::preview;
-use crate::cli::say;
-use crate::cli::told::{ask, tell};
+use crate::cli::told::{is_yes, tell};
+use crate::cli::{accepted, say};
 use crate::front::init_record::ChangedFile;
 use crate::gate::{Value, load, packs};
 use crate::text::settings::SettingsFormat;
@@ -55,8 +55,9 @@ pub(super) fn offer(wanted: Option<&[&str]>) -> Result<(), Notice> {
         return say("no rules were written; rexec init --packs LIST does it later\n").map(|_| ());
     }
     file.replace(Some(&text))?;
+    accepted::follow(&path, None, Some(text.as_bytes()))?;
     say(&format!(
-        "{} has the packs {}; rexec uninit takes it away\nA host that starts now watches by them: rexec help gate.\n",
+        "{} has the packs {}; rexec uninit takes it away\nThe host watches by them: rexec help gate.\n",
         path.display(),
         packs.join(", ")
     ))
@@ -87,10 +88,7 @@ fn is_wanted(path: &Path, packs: &[&str], text: &str) -> Result<bool, Notice> {
         packs.join(", "),
         preview(gate)?
     ))?;
-    ask(format_args!("Write {} with them? [y/N] ", path.display()));
-    let mut answer = String::new();
-    let read = io::stdin().lock().read_line(&mut answer);
-    Ok(read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+    Ok(is_yes(format_args!("Write {} with them? [y/N] ", path.display())))
 }
 
 /// Plans to take away the file, if it is as it was written.
@@ -99,6 +97,13 @@ pub(super) fn plan_back() -> Option<PlannedChange> {
     let file = SettingsFile::open(path.clone()).ok()?;
     let is_as_written = file.text.as_deref().is_some_and(is_as_written);
     is_as_written.then(|| PlannedChange { file, after: None, changed: changed(&path) })
+}
+
+/// The rules are gone, if this change has taken them away.
+pub(super) fn follow(change: &PlannedChange) -> Result<(), Notice> {
+    let is_own = own_path().is_some_and(|path| path == change.file.path);
+    let before = change.file.text.as_deref().map(str::as_bytes);
+    if is_own { accepted::follow(&change.file.path, before, None) } else { Ok(()) }
 }
 
 /// The entry of a record, which names the directory that goes with the file if nothing else is in it.

@@ -37,7 +37,7 @@ pub enum Permission {
     Start,
     /// Type for commands, or set what they begin with.
     Decide,
-    /// Say whether held ones begin: the same, and belong to no agent.
+    /// Say whether held ones begin, and which rules count: the same, and belong to no agent.
     Answer,
     /// See, pause or end them.
     Supervise,
@@ -194,6 +194,8 @@ rpc! {
     "session.suspend" SuspendSession(SessionParams) -> ListedSession, Supervise;
     /// Resumes a project session.
     "session.resume" ResumeSession(SessionParams) -> ListedSession, Supervise;
+    /// Reads the files of rules again; for a person's own clients.
+    "rules.reread" RereadRules(NoParams) -> Done, Answer;
     /// Returns the host's state.
     "host.status" ReadHostStatus(NoParams) -> HostStatus, Supervise;
 

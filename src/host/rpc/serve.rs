@@ -25,6 +25,7 @@ use crate::front::rpc::{PROTOCOL, PROTOCOL_MIN};
 use crate::front::run_state::Standing;
 use crate::host::keeper::Keeper;
 use crate::host::project_sessions::ProjectSessions;
+use crate::host::rule_files::RuleFiles;
 use crate::host::runs::InUse;
 use crate::host::supervision::Commands;
 use crate::journal::record::PublishedCard;
@@ -38,6 +39,7 @@ use crate::text::sanitize::Mode;
 pub(in crate::host) struct RpcService<'a> {
     pub(in crate::host) rpc: &'a mut RpcClients,
     pub(in crate::host) projects: &'a mut ProjectSessions,
+    pub(in crate::host) rules: &'a mut RuleFiles,
     pub(in crate::host) commands: Commands<'a>,
 }
 

@@ -109,6 +109,8 @@ fn of_the_past(name: &str) -> Vec<Vec<String>> {
         &["diff", "1", "2"],
         &["config"],
         &["config", "--json"],
+        &["config", "diff"],
+        &["config", EVIL],
         &["stats"],
         &["stats", "--json"],
         &["sessions"],
