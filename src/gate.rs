@@ -29,7 +29,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub use answer::{Answer, Glob};
-pub use config::{GATE_KEYS, Loaded, SANDBOX_WORDS_HINT, load, sandbox_words};
+pub use config::{GATE_KEYS, Loaded, PROJECT_FILE, SANDBOX_WORDS_HINT, load, load_project, sandbox_words};
 pub use document::{Document, Pair, RulesError, Table, TextPlace, Value};
 pub use habits::{Habit, ToolUse};
 pub use judged::Judged;
@@ -172,6 +172,19 @@ impl Gate {
     #[must_use]
     pub fn looks_at_processes(&self) -> bool {
         self.rules.iter().any(Rule::looks_at_processes)
+    }
+
+    /// The rules of a project with the settings of this gate, which say what verdicts do. What no rule matches is allowed.
+    #[must_use]
+    pub fn for_project(&self, rules: RuleList) -> Self {
+        Self { opaque: Action::Allow, foreign: Action::Allow, packs: Vec::new(), rules, ..self.clone() }
+    }
+
+    /// Of several gates the one whose settings say most: one that is in force goes before one that is watched.
+    pub fn strictest<'g>(gates: impl IntoIterator<Item = &'g Self>) -> Option<&'g Self> {
+        let mut gates = gates.into_iter().peekable();
+        let first = gates.peek().copied();
+        gates.find(|gate| gate.mode == GateMode::Enforce).or(first)
     }
 
     /// Returns true if both gates find the same leaves.

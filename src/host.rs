@@ -83,6 +83,7 @@ mod overview;
 mod own_rules;
 mod peer;
 mod peers;
+mod project_rules;
 mod project_sessions;
 mod prompt_policy;
 mod rate_count;

@@ -128,9 +128,9 @@
 //! * What a rule for commands can say: `gate/config.rs` reads it, `gate/rule.rs` compares it with a leaf, `gate.rs` has the
 //!   order of rules. The rules that come with rexec: `gate/packs/NAME.toml`. Which processes a command would signal:
 //!   `gate/kills.rs`, and whose they are: `host/victims.rs`. `host/rules.rs` asks the rules about each command, and says
-//!   what follows; `host/rule_files.rs` has which files they come from, `recorder/accepted_texts.rs` what a person has
-//!   accepted of those; `cli/gate.rs` tries them, `cli/gate/past.rs` on the commands of journals. Which rules those
-//!   suggest: `gate/habits.rs`, `cli/gate/learn.rs`.
+//!   what follows; `host/rule_files.rs` has the files that they come from (`host/own_rules.rs`, `host/project_rules.rs`),
+//!   and `recorder/accepted_texts.rs` what a person has accepted of those. `cli/gate.rs` tries them, `cli/gate/past.rs` on
+//!   the commands of journals. Which rules those suggest: `gate/habits.rs`, `cli/gate/learn.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rexec_sh::protocol::notice::Notice;
 
+use super::look::Look;
 use super::person;
 use super::told::tell;
-use super::{home, quoted};
+use super::unified::UnifiedDiff;
+use super::{home, quoted, with_output, written};
 use crate::recorder;
 use crate::sys::process;
 use crate::text::reason::reason;
@@ -15,6 +17,21 @@ use crate::text::reason::reason;
 pub(super) fn text_of(path: &Path) -> Result<Option<Vec<u8>>, Notice> {
     let home = absolute_home()?;
     recorder::read_accepted(&home, process::uid(), path).map_err(|error| cannot("read", &home, &error))
+}
+
+/// All files with their accepted texts.
+pub(super) fn all() -> Result<Vec<(PathBuf, Vec<u8>)>, Notice> {
+    let home = absolute_home()?;
+    recorder::all_accepted(&home, process::uid()).map_err(|error| cannot("read", &home, &error))
+}
+
+/// Prints how a file differs from the text that was accepted.
+pub(super) fn print_change(path: &Path, accepted: Option<&[u8]>, now: Option<&[u8]>) -> Result<(), Notice> {
+    let path = path.display().to_string();
+    let texts = [accepted, now].map(|text| String::from_utf8_lossy(text.unwrap_or_default()));
+    let heads = [format!("{path} (accepted)"), path];
+    let diff = UnifiedDiff::of_texts(heads, [&texts[0], &texts[1]]);
+    with_output(|out| written(diff.show(&Look::of_output(), out))).map(|_| ())
 }
 
 /// Keeps the text of a file as accepted, or forgets what was, and tells a host that runs. Before it asks, a verb has

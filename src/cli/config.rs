@@ -8,11 +8,10 @@ use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::config_file::{self, ConfigFile};
-use super::look::Look;
-use super::unified::UnifiedDiff;
+use super::project_file::{ProjectFile, project_of};
 use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
 use super::{accepted, host, person, quoted, told};
-use crate::gate::{Document, GATE_KEYS, RuleSource, Value};
+use crate::gate::{Document, GATE_KEYS, PROJECT_FILE, RuleSource, Value};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 
@@ -51,7 +50,9 @@ A host that runs looks at the file when it judges a command, and at most once
 in a second. A file with a mistake then changes nothing, and the console says
 where the mistake is. A host that began without a file looks for none, until
 rexec init or rexec config accept tell it. On a network file system, or one in
-user space, no host looks again: it might wait there.
+user space, no host looks again: it might wait there. What can write to all of
+your files can write to the accepted text, too: this is for agents that meddle,
+not for attackers.
 ",
     codes: &[(1, "the file cannot be used; diff: it has changed; accept: nothing was accepted")],
     examples: &[
@@ -123,6 +124,7 @@ fn show(is_json: bool) -> Result<u8, Notice> {
         };
     }
     text += &rules(file.as_ref());
+    text += &of_project();
     super::say(&text)
 }
 
@@ -154,12 +156,7 @@ impl Acceptance {
     }
 
     fn print(&self) -> Result<(), Notice> {
-        let path = self.path.display().to_string();
-        let texts = [&self.accepted, &self.now].map(|text| text.as_deref().unwrap_or_default());
-        let texts = texts.map(String::from_utf8_lossy);
-        let heads = [format!("{path} (accepted)"), path];
-        let diff = UnifiedDiff::of_texts(heads, [&texts[0], &texts[1]]);
-        super::with_output(|out| super::written(diff.show(&Look::of_output(), out))).map(|_| ())
+        accepted::print_change(&self.path, self.accepted.as_deref(), self.now.as_deref())
     }
 }
 
@@ -215,6 +212,21 @@ fn option(table: &'static str, key: &'static str, default: &str, document: Optio
 fn written(default: &str) -> String {
     let is_bare = matches!(default, "false" | "[]") || default.bytes().all(|byte| byte.is_ascii_digit());
     if is_bare { default.to_owned() } else { Value::Text(default.to_owned()).to_string() }
+}
+
+/// How the rules of the project stand that this directory is in.
+fn of_project() -> String {
+    let Some(directory) = std::env::current_dir().ok() else { return String::new() };
+    let Some(top) = project_of(&directory) else { return String::new() };
+    let path = top.join(PROJECT_FILE);
+    let file = ProjectFile::of(top).map(|file| file.map(|file| file.text));
+    let how = match (file, accepted::text_of(&path).ok().flatten()) {
+        (Ok(None), None) => return String::new(),
+        (Ok(Some(now)), Some(trusted)) if now == trusted => "is trusted",
+        (_, None) => "is not trusted, and does not count: rexec trust",
+        (_, Some(_)) => "is not as you have trusted it; what you have trusted holds: rexec trust",
+    };
+    format!("# {} {how}\n", escape_line(&path.to_string_lossy(), usize::MAX))
 }
 
 /// How many rules there are.

@@ -15,12 +15,14 @@ use serde::Serialize;
 
 pub(super) use past::preview;
 
+use super::accepted;
 use super::columns::{self, Column};
-use super::config_file::ConfigFile;
+use super::config_file::{ConfigFile, own_path};
 use super::explain::{VIA_COLUMNS, WORD_COLUMNS, lossy, state};
 use super::look::Look;
+use super::project_file::{project_of, rules_in};
 use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
-use crate::gate::{Action, Facts, Gate, Judged, Verdict, packs, shown_leaf};
+use crate::gate::{Action, Facts, Gate, Judged, PROJECT_FILE, Verdict, load, packs, shown_leaf};
 use crate::script::{Leaf, Via};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -101,6 +103,11 @@ Further conditions of a rule:
   lenient  true, as in packs: what is not known holds nothing but a path that
            may be /, the home or empty; --help passes, and outside and inside
            do not look at redirections
+
+A git project can have rules of its own, in .rexec.toml at its top. They only
+make yours stricter, and count once you trust the file: rexec help trust. test
+and explain ask all rules that a host would ask, replay and learn those of
+config.toml.
 
 Of SQL in psql, mysql, sqlite3 and their like, each statement is an operand, in
 capitals, with one blank between words and without comments and quoted text.
@@ -261,7 +268,6 @@ struct JudgedForm {
 }
 
 fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
-    let gate = rules(call.file.as_deref())?;
     let directory = match &call.directory {
         Some(directory) => std::path::absolute(directory),
         None => env::current_dir(),
@@ -270,6 +276,7 @@ fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
         Notice::failed(format_args!("the directory is not known: {}", reason(&error)), "name it with --cwd")
     })?;
     let project = project_of(&directory);
+    let gates = gates(call.file.as_deref(), project)?;
     let home = variable(b"HOME").filter(|home| !home.is_empty());
     let facts = Facts {
         agent: call.agent.as_deref(),
@@ -279,17 +286,13 @@ fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
         home: home.as_deref(),
         ..Facts::default()
     };
-    print(&Judged::of(&gate, gate.leaves(text.as_bytes(), &variable), &facts), call.is_json)
+    let leaves = |gate: &Gate| gate.leaves(text.as_bytes(), &variable);
+    print(&Judged::of_all(&gates, leaves, &facts), call.is_json)
 }
 
 /// A variable of the own environment.
 fn variable(name: &[u8]) -> Option<Vec<u8>> {
     env::var_os(OsStr::from_bytes(name)).map(OsStringExt::into_vec)
-}
-
-/// The git project that a directory is in.
-fn project_of(directory: &Path) -> Option<&Path> {
-    directory.ancestors().find(|above| above.join(".git").exists())
 }
 
 /// Prints the verdicts on a command, and returns the exit code for its own.
@@ -313,6 +316,36 @@ fn print(judged: &Judged<'_>, is_json: bool) -> Result<u8, Notice> {
 /// The rules of a file, or those of the person where they have some.
 fn rules(file: Option<&Path>) -> Result<Gate, Notice> {
     Ok(config_file(file)?.map_or_else(Gate::default, |file| file.loaded.gate))
+}
+
+/// The rules of a file, or all that a host asks about a command in this project: the person's, those that they have
+/// accepted before, and what they have trusted of the project's.
+fn gates(file: Option<&Path>, project: Option<&Path>) -> Result<Vec<Gate>, Notice> {
+    let own = config_file(file)?;
+    let mut gates: Vec<Gate> = own.iter().map(|file| file.loaded.gate.clone()).collect();
+    if file.is_none() {
+        gates.extend(accepted_before(own.as_ref())?);
+        let path = project.map(|top| top.join(PROJECT_FILE));
+        if let Some(path) = &path
+            && let Some(text) = accepted::text_of(path)?
+        {
+            let settings = Gate::strictest(&gates).cloned().unwrap_or_default();
+            gates.push(settings.for_project(rules_in(path, &text)?));
+        }
+    }
+    if gates.is_empty() {
+        gates.push(Gate::default());
+    }
+    Ok(gates)
+}
+
+/// What the person has accepted of their file, if that has changed since.
+fn accepted_before(own: Option<&ConfigFile>) -> Result<Option<Gate>, Notice> {
+    let Some(path) = own_path() else { return Ok(None) };
+    let accepted = accepted::text_of(&path)?.filter(|text| own.is_none_or(|own| own.text != *text));
+    let name = format!("accepted {}", path.file_name().unwrap_or_default().to_string_lossy());
+    // A host goes on without one that it cannot read.
+    Ok(accepted.and_then(|text| load(&text, &name).ok()).map(|loaded| loaded.gate))
 }
 
 fn config_file(named: Option<&Path>) -> Result<Option<ConfigFile>, Notice> {

@@ -51,6 +51,8 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::explain::VERB,
     &super::gate::VERB,
     &super::config::VERB,
+    &super::trust::TRUST,
+    &super::trust::UNTRUST,
     &HELP,
     &MAN,
     &COMPLETIONS,

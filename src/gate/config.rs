@@ -11,7 +11,7 @@ use super::places::{Facts, Place};
 use super::rule::{Action, Away, Group, Rule, RuleSource};
 use super::subject::Subject;
 use super::words::{ValueOptions, Wanted};
-use super::{Gate, GateMode, packs};
+use super::{Gate, GateMode, RuleList, packs};
 use crate::limits;
 use crate::text::nearest::nearest;
 use crate::text::span::span;
@@ -71,6 +71,41 @@ pub fn load(bytes: &[u8], name: &str) -> Result<Loaded, RulesError> {
     }
     loaded.document = document;
     Ok(loaded)
+}
+
+/// The name of the file with a project's own rules, at the top of the project.
+pub const PROJECT_FILE: &str = ".rexec.toml";
+
+/// Reads the rules of a project: they ask or deny, and a person's file has the settings.
+pub fn load_project(bytes: &[u8]) -> Result<RuleList, RulesError> {
+    let document = Document::read(bytes)?;
+    let refuse = |table: &Table, problem: String, hint: &str| Err(RulesError::new(table.place, problem, hint));
+    for table in &document.tables {
+        let name = table.name.join(".");
+        match (name.as_str(), table.is_list) {
+            ("rule", true) => {}
+            ("lane", _) => return refuse(table, "lanes are not known yet".to_owned(), "take the table out"),
+            ("", _) => {
+                let problem = format!("`{}` stands above all tables", table.pairs[0].key);
+                return refuse(table, problem, "write it below [[rule]]");
+            }
+            _ => {
+                let problem = format!("a project's file has no table `{name}`");
+                return refuse(table, problem, "it has [[rule]] alone; settings stand in config.toml");
+            }
+        }
+        if let Some(pair) = table
+            .pairs
+            .iter()
+            .find(|pair| matches!(&pair.value, Value::Text(text) if pair.key == "do" && text == "allow"))
+        {
+            let hint = "write do = \"ask\" or \"deny\", or write the rule in config.toml";
+            return Err(pair.wrong("a project's rule cannot allow", hint));
+        }
+    }
+    let file: Rc<str> = Rc::from(PROJECT_FILE);
+    let source = |table: &Table| RuleSource::File(Rc::clone(&file), table.place.line);
+    Ok(read(&document, &source)?.gate.rules)
 }
 
 fn rules_of_pack(name: &'static str) -> Result<Vec<Rule>, RulesError> {

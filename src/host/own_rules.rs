@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use super::rules::Rules;
-use super::watched_file::{Content, Texts, WatchedFile};
+use super::watched_file::{Content, Texts, WatchedFile, Whose};
 use crate::gate::{self, RulesError};
 use crate::recorder;
 use crate::sys::process;
@@ -48,7 +48,7 @@ impl OwnRules {
     /// what a person should know, too.
     pub(super) fn open(path: PathBuf, home: &Path) -> (Self, Vec<String>) {
         let mut own = Self {
-            watched: WatchedFile::new(path, home),
+            watched: WatchedFile::new(path, Whose::Persons, home),
             looks: false,
             accepted: None,
             accepted_rules: None,
@@ -73,7 +73,16 @@ impl OwnRules {
 
     /// Those that hold.
     pub(super) fn layers(&self) -> impl Iterator<Item = Rc<Rules>> {
-        self.changed_rules.iter().chain(&self.accepted_rules).cloned()
+        self.all().filter(|rules| rules.are_used()).cloned()
+    }
+
+    /// Those whose settings say most.
+    pub(super) fn strictest(&self) -> Option<&Rc<Rules>> {
+        self.all().find(|rules| rules.are_in_force()).or(self.all().next())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Rc<Rules>> {
+        self.changed_rules.iter().chain(&self.accepted_rules)
     }
 
     /// Looks whether the file has changed, if that is due. Returns what a person should know of it.
@@ -100,44 +109,37 @@ impl OwnRules {
         // What was accepted is not given up because its copy is gone.
         let first = || match &file {
             Content::Text(text) => Some(text.clone()),
-            Content::Nothing | Content::Unfit(_) => None,
+            Content::Nothing | Content::Unfit(_) | Content::Far => None,
         };
         self.accepted = accepted.or_else(|| self.accepted.take()).or_else(first);
         let before = self.standing;
         let accepted = self.accepted.as_deref();
         let remark = match (&file, accepted) {
             (Content::Unfit(why), _) => self.wrong(&format!("{}: {why}", self.shown())),
-            (Content::Text(text), Some(accepted)) if text != accepted => {
-                let text = text.clone();
-                match self.rules(&text, self.name()) {
-                    Ok(rules) => {
-                        (self.changed_rules, self.standing) = (rules, Standing::Changed);
-                        format!("{} has changed, and the stricter of old and new holds: {ACCEPT}", self.shown())
-                    }
-                    Err(error) => self.wrong(&format!("{}:{error}", self.shown())),
+            (Content::Text(text), Some(accepted)) if text != accepted => match Self::rules(text, &self.name()) {
+                Ok(rules) => {
+                    (self.changed_rules, self.standing) = (Some(rules), Standing::Changed);
+                    format!("{} has changed, and the stricter of old and new holds: {ACCEPT}", self.shown())
                 }
-            }
+                Err(error) => self.wrong(&format!("{}:{error}", self.shown())),
+            },
             (Content::Nothing, Some(_)) => {
                 (self.changed_rules, self.standing) = (None, Standing::Gone);
                 format!("{} is gone, and what you have accepted holds: rexec config accept ends that", self.shown())
             }
-            (Content::Text(_) | Content::Nothing, _) => {
+            (Content::Text(_) | Content::Nothing | Content::Far, _) => {
                 (self.changed_rules, self.standing) = (None, Standing::Same);
                 String::new()
             }
         };
         let name = if self.standing == Standing::Same { self.name() } else { format!("accepted {}", self.name()) };
-        let rules = self.accepted.as_ref().map(|text| self.rules(text, name));
-        let remark = match rules.transpose() {
-            Ok(rules) => {
-                self.accepted_rules = rules.flatten();
-                remark
-            }
-            Err(error) => {
-                self.accepted_rules = None;
-                format!("what you have accepted of {} says nothing to this rexec: {error}", self.shown())
-            }
-        };
+        let rules = self.accepted.as_ref().map(|text| Self::rules(text, &name)).transpose();
+        let problem = rules
+            .as_ref()
+            .err()
+            .map(|error| format!("what you have accepted of {} says nothing to this rexec: {error}", self.shown()));
+        self.accepted_rules = rules.unwrap_or_default();
+        let remark = problem.unwrap_or(remark);
         match (remark.is_empty(), before) {
             (false, _) => {
                 let told = Some((escape_line(&remark, SENTENCE_COLUMNS), file));
@@ -160,10 +162,9 @@ impl OwnRules {
         format!("{problem}; the rules that held before hold on")
     }
 
-    /// The rules of a text; `None` if it has none.
-    fn rules(&self, text: &[u8], name: String) -> Result<Option<Rc<Rules>>, RulesError> {
-        let gate = gate::load(text, &name)?.gate;
-        Ok(gate.is_used().then(|| Rc::new(Rules::new(gate))))
+    /// The rules of a text.
+    fn rules(text: &[u8], name: &str) -> Result<Rc<Rules>, RulesError> {
+        gate::load(text, name).map(|loaded| Rc::new(Rules::new(loaded.gate)))
     }
 
     fn name(&self) -> String {

@@ -11,7 +11,7 @@ use crate::core::entry::{Consequence, Judgement};
 use crate::front::caller::patience;
 use crate::front::command::Command;
 use crate::gate::{
-    Action, Away, Cause, Facts, Gate, GateMode, Judged, Processes, Rule, Verdict, sandbox_words, shown_leaf,
+    Action, Away, Cause, Facts, Gate, GateMode, Judged, Processes, Rule, RuleList, Verdict, sandbox_words, shown_leaf,
     signals_others,
 };
 use crate::limits;
@@ -58,6 +58,16 @@ pub(super) struct Finding<'r> {
 impl Rules {
     pub(super) fn new(gate: Gate) -> Self {
         Self { look_at_processes: gate.looks_at_processes(), gate }
+    }
+
+    /// Returns true if they may do anything but allow.
+    pub(super) fn are_used(&self) -> bool {
+        self.gate.is_used()
+    }
+
+    /// The rules of a project with the settings of these.
+    pub(super) fn for_project(&self, rules: RuleList) -> Self {
+        Self::new(self.gate.for_project(rules))
     }
 
     /// Returns true if they refuse and hold commands.
@@ -269,7 +279,7 @@ fn without_secrets(leaf: &Leaf, redactor: &Redactor) -> Leaf {
 }
 
 /// The directory that lies so many steps above this one.
-fn above(directory: &[u8], depth: u8) -> Option<&[u8]> {
+pub(super) fn above(directory: &[u8], depth: u8) -> Option<&[u8]> {
     let mut top = directory;
     for _ in 0..depth {
         let at = memchr::memrchr(b'/', top)?;

@@ -18,7 +18,7 @@ use super::peer::Peer;
 use super::peers::Peers;
 use super::project_sessions::is_in_use;
 use super::reports::{BegunReport, ClosedReport, FoundShim};
-use super::rules::FirstLook;
+use super::rules::{FirstLook, above};
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
 use super::victims::Victims;
@@ -130,7 +130,8 @@ impl Host {
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
         self.projects.find_depth(&mut command);
-        let rules = self.rules.rules(self.turn.now, &mut self.screen);
+        let top = command.depth.and_then(|depth| above(dir, depth));
+        let rules = self.rules.rules(top, self.turn.now, &mut self.screen);
         if rules.is_some() {
             self.callers.note_agents();
         }

@@ -21,6 +21,8 @@ pub(super) enum Content {
     Text(Vec<u8>),
     /// It is not read, for this reason.
     Unfit(String),
+    /// It is a project's, and looking there may wait.
+    Far,
 }
 
 /// What was read.
@@ -30,9 +32,19 @@ pub(super) struct Texts {
     pub(super) accepted: Option<Vec<u8>>,
 }
 
+/// Where a file may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Behind links, too, and nobody else may write to it.
+    Persons,
+    /// The project's: its text is compared, whoever has written it.
+    Projects,
+}
+
 #[derive(Debug)]
 pub(super) struct WatchedFile {
     pub(super) path: PathBuf,
+    whose: Whose,
     kept_at: PathBuf,
     looked_at: Option<Instant>,
     seen: [Seen; 2],
@@ -44,9 +56,13 @@ pub(super) struct WatchedFile {
 
 impl WatchedFile {
     /// The file at this path, whose accepted text is kept in `home`.
-    pub(super) fn new(path: PathBuf, home: &Path) -> Self {
+    pub(super) fn new(path: PathBuf, whose: Whose, home: &Path) -> Self {
         let kept_at = recorder::accepted_place(home, &path);
-        Self { path, kept_at, looked_at: None, seen: [Seen::Nothing; 2], is_settled: false, hash: None }
+        Self { path, whose, kept_at, looked_at: None, seen: [Seen::Nothing; 2], is_settled: false, hash: None }
+    }
+
+    pub(super) fn looked_at(&self) -> Option<Instant> {
+        self.looked_at
     }
 
     /// The next look is due at once, and what it reads counts as new.
@@ -70,8 +86,13 @@ impl WatchedFile {
     }
 
     fn look_in(&mut self, mounts: &Mounts) -> Option<Texts> {
-        let places = [mounts.look(&self.path), mounts.look(&self.kept_at)];
-        if places.iter().any(|place| matches!(place, Ok(Place::Far))) {
+        let file = match self.whose {
+            Whose::Persons => mounts.look(&self.path),
+            Whose::Projects => mounts.look_itself(&self.path),
+        };
+        let places = [file, mounts.look(&self.kept_at)];
+        let [is_file_far, is_kept_far] = [0, 1].map(|at| matches!(places[at], Ok(Place::Far)));
+        if is_kept_far || is_file_far && self.whose == Whose::Persons {
             return None;
         }
         let seen = [Seen::of(&places[0]), Seen::of(&places[1])];
@@ -81,11 +102,15 @@ impl WatchedFile {
         }
         (self.seen, self.is_settled) = (seen, is_same);
         let [file, kept] = places;
-        let accepted = match content(kept, limits::RULES_FILE_BYTES_MAX + ACCEPTED_HEAD_BYTES) {
+        let accepted = match content(kept, None, limits::RULES_FILE_BYTES_MAX + ACCEPTED_HEAD_BYTES) {
             Content::Text(kept) => recorder::accepted_text(&kept, &self.path).map(<[u8]>::to_vec),
-            Content::Nothing | Content::Unfit(_) => None,
+            Content::Nothing | Content::Unfit(_) | Content::Far => None,
         };
-        let texts = Texts { file: content(file, limits::RULES_FILE_BYTES_MAX), accepted };
+        let (checked_for, most) = match self.whose {
+            Whose::Persons => (Some(process::uid()), limits::RULES_FILE_BYTES_MAX),
+            Whose::Projects => (None, limits::PROJECT_RULES_BYTES_MAX),
+        };
+        let texts = Texts { file: content(file, checked_for, most), accepted };
         let mut hasher = DefaultHasher::new();
         texts.hash(&mut hasher);
         let hash = Some(hasher.finish());
@@ -102,6 +127,7 @@ const ACCEPTED_HEAD_BYTES: usize = 8 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Nothing,
+    Far,
     Unfit,
     File(Stamp),
 }
@@ -110,20 +136,23 @@ impl Seen {
     fn of(place: &io::Result<Place>) -> Self {
         match place {
             Ok(Place::File(file)) => Self::File(file.stamp()),
-            Ok(Place::Nothing | Place::Far) => Self::Nothing,
+            Ok(Place::Nothing) => Self::Nothing,
+            Ok(Place::Far) => Self::Far,
             Ok(Place::Unfit(_)) | Err(_) => Self::Unfit,
         }
     }
 }
 
-fn content(place: io::Result<Place>, most: usize) -> Content {
+/// `checked_for` is the user whose file it must be.
+fn content(place: io::Result<Place>, checked_for: Option<u32>, most: usize) -> Content {
     let file = match place {
-        Ok(Place::Nothing | Place::Far) => return Content::Nothing,
+        Ok(Place::Nothing) => return Content::Nothing,
+        Ok(Place::Far) => return Content::Far,
         Ok(Place::Unfit(unfit)) => return Content::Unfit(unfit.words().to_owned()),
         Ok(Place::File(file)) => file,
         Err(error) => return Content::Unfit(reason(&error)),
     };
-    if let Some(unfit) = Unfit::of(file.metadata(), process::uid()) {
+    if let Some(unfit) = checked_for.and_then(|uid| Unfit::of(file.metadata(), uid)) {
         return Content::Unfit(unfit.words().to_owned());
     }
     match file.read(most) {

@@ -38,6 +38,8 @@ pub const VICTIMS_BYTES_MAX: u64 = 64 << 10;
 /// How long such a process may read, which takes some 10 ms where it is not delayed. Then it is killed, and the call counts
 /// as one of which it is not known what runs.
 pub const JUDGE_WAIT: Duration = Duration::from_secs(10);
+/// A project's file of rules, bytes. A longer one is refused.
+pub const PROJECT_RULES_BYTES_MAX: usize = 256 << 10;
 /// Files whose text a person has accepted. Further ones are refused.
 pub const ACCEPTED_MAX: usize = 1_000;
 /// How long what was seen of a file of rules counts before the next command has it looked at again.

@@ -6,5 +6,6 @@ mod ports;
 mod projects;
 pub(crate) mod rules;
 mod spans;
+mod trusted;
 mod variables;
 mod victims;

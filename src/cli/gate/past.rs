@@ -13,15 +13,17 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
-use super::{GateCall, print, project_of, rules, variable};
+use super::{GateCall, gates, print, rules, variable};
 use crate::cli::columns::{self, Column};
 use crate::cli::explain::WORD_COLUMNS;
 use crate::cli::log::found_something;
+use crate::cli::project_file::project_of;
 use crate::cli::run_reference::{RunReference, unreadable};
 use crate::cli::sheet::Sheet;
 use crate::cli::{put_json, told, when, with_output, written};
 use crate::gate::{Action, Facts, Gate, Judged, Rule, shown_leaf};
 use crate::history::{self, Query, RunBeginning, SessionHistory, milliseconds};
+use crate::script::Leaf;
 use crate::text::agent_name::agent_name;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
@@ -44,12 +46,13 @@ pub(super) fn explain(call: &GateCall, word: &OsStr) -> Result<u8, Notice> {
     // Its usual code is that of a rule that asks.
     let failed = |notice: Notice| Notice::failed(notice.problem, &notice.hint);
     let run = reference.find(&home, &crate::cli::socket_path()?).map_err(failed)?;
-    let gate = rules(call.file.as_deref())?;
     let past = PastCall::of(run.beginning().map_err(|error| unreadable(&home, &error))?);
     if past.run.start.is_cut() {
         told::tell("the journal keeps only the beginning of this command: the rest is not judged");
     }
-    let [judged] = past.judged([&gate], project_of(&past.directory));
+    let project = project_of(&past.directory);
+    let gates = gates(call.file.as_deref(), project)?;
+    let judged = past.read_by(project, |leaves, facts| Judged::of_all(&gates, leaves, facts));
     print(&judged, call.is_json)
 }
 
@@ -161,6 +164,21 @@ impl PastCall {
         gates: [&'g Gate; GATES],
         project: Option<&Path>,
     ) -> [Judged<'g>; GATES] {
+        self.read_by(project, |leaves, facts| {
+            let first = leaves(gates[0]);
+            gates.map(|gate| {
+                let leaves = if gate.reads_like(gates[0]) { first.clone() } else { leaves(gate) };
+                Judged::of(gate, leaves, facts)
+            })
+        })
+    }
+
+    /// Calls `judge` with what reads its leaves, and with what is known about it.
+    fn read_by<T>(
+        &self,
+        project: Option<&Path>,
+        judge: impl FnOnce(&dyn Fn(&Gate) -> Vec<Leaf>, &Facts<'_>) -> T,
+    ) -> T {
         let kept = |name: &[u8]| {
             let kept = &self.run.environment.as_ref()?.set;
             Some(kept.get(std::str::from_utf8(name).ok()?)?.clone().into_bytes())
@@ -182,12 +200,7 @@ impl PastCall {
             home: home.as_deref(),
             ..Facts::default()
         };
-        let leaves = |gate: &Gate| gate.leaves_of_call(&self.words, &value);
-        let first = leaves(gates[0]);
-        gates.map(|gate| {
-            let leaves = if gate.reads_like(gates[0]) { first.clone() } else { leaves(gate) };
-            Judged::of(gate, leaves, &facts)
-        })
+        judge(&|gate| gate.leaves_of_call(&self.words, &value), &facts)
     }
 }
 

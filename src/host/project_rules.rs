@@ -1,0 +1,115 @@
+//! The rules of projects: `.rexec.toml` at the top of a git project, which an agent may have written.
+//!
+//! Invariants: only a text that a person trusts counts, and it counts as it was then, whatever becomes of the file; such
+//! rules ask or deny, and never loosen what others say.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use super::rules::Rules;
+use super::watched_file::{Content, Texts, WatchedFile, Whose};
+use crate::gate::{self, PROJECT_FILE, RuleList};
+use crate::limits;
+use crate::text::escape::escape_line;
+
+/// Columns of a sentence about such a file.
+const SENTENCE_COLUMNS: usize = 400;
+
+#[derive(Debug)]
+pub(super) struct ProjectRules {
+    /// The journal's directory.
+    home: PathBuf,
+    /// By their tops.
+    known: BTreeMap<Vec<u8>, Project>,
+}
+
+#[derive(Debug)]
+struct Project {
+    watched: WatchedFile,
+    rules: RuleList,
+    /// They with the person's settings.
+    with_settings: Option<(Rc<Rules>, Rc<Rules>)>,
+}
+
+impl ProjectRules {
+    pub(super) fn new(home: PathBuf) -> Self {
+        Self { home, known: BTreeMap::new() }
+    }
+
+    /// The rules of the project with this top. Looks for changes, if that is due; `say` is told what a person should know.
+    pub(super) fn rules(
+        &mut self,
+        top: &[u8],
+        settings: &Rc<Rules>,
+        now: Instant,
+        say: impl FnOnce(String),
+    ) -> Option<Rc<Rules>> {
+        if !self.known.contains_key(top) && self.known.len() >= limits::PROJECTS_MAX {
+            let oldest = self.known.iter().min_by_key(|(_, project)| project.watched.looked_at());
+            let oldest = oldest.map(|(top, _)| top.clone());
+            oldest.map(|top| self.known.remove(&top));
+        }
+        let project = self.known.entry(top.to_vec()).or_insert_with(|| {
+            let path = Path::new(OsStr::from_bytes(top)).join(PROJECT_FILE);
+            let watched = WatchedFile::new(path, Whose::Projects, &self.home);
+            Project { watched, rules: RuleList::default(), with_settings: None }
+        });
+        if let Some(texts) = project.watched.look(now)
+            && let Some(remark) = project.take(texts)
+        {
+            say(escape_line(&remark, SENTENCE_COLUMNS));
+        }
+        project.with(settings)
+    }
+
+    /// A person has changed what is trusted.
+    pub(super) fn look_again(&mut self) {
+        self.known.values_mut().for_each(|project| project.watched.look_again());
+    }
+}
+
+impl Project {
+    /// Takes what was read. Returns what a person should know of it.
+    fn take(&mut self, Texts { file, accepted }: Texts) -> Option<String> {
+        let path = self.watched.path.display();
+        let top = self.watched.path.parent().unwrap_or(&self.watched.path).display();
+        let trust = format!("rexec trust {top} shows it and asks you");
+        let mut remark = match (&file, &accepted) {
+            (Content::Nothing, None) | (Content::Far, _) => None,
+            (Content::Text(text), Some(trusted)) if text == trusted => None,
+            (Content::Text(_), None) => Some(format!("{path} is not trusted, and does not count: {trust}")),
+            (Content::Text(_), Some(_)) => {
+                Some(format!("{path} has changed, and what you have trusted holds: {trust}"))
+            }
+            (Content::Nothing, Some(_)) => {
+                Some(format!("{path} is gone, and what you have trusted holds: rexec untrust {top} ends that"))
+            }
+            (Content::Unfit(why), None) => Some(format!("{path} does not count: {why}")),
+            (Content::Unfit(why), Some(_)) => Some(format!("{path}: {why}; what you have trusted holds")),
+        };
+        (self.rules, self.with_settings) = (RuleList::default(), None);
+        match accepted.map(|trusted| gate::load_project(&trusted)).transpose() {
+            Ok(rules) => self.rules = rules.unwrap_or_default(),
+            Err(error) => remark = Some(format!("what you have trusted of {path} says nothing to this rexec: {error}")),
+        }
+        remark
+    }
+
+    fn with(&mut self, settings: &Rc<Rules>) -> Option<Rc<Rules>> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        match &self.with_settings {
+            Some((known, rules)) if Rc::ptr_eq(known, settings) => Some(Rc::clone(rules)),
+            _ => {
+                let rules = Rc::new(settings.for_project(self.rules.clone()));
+                self.with_settings = Some((Rc::clone(settings), Rc::clone(&rules)));
+                Some(rules)
+            }
+        }
+    }
+}
