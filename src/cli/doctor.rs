@@ -3,6 +3,7 @@
 mod checks;
 mod live;
 mod permanent;
+mod rules;
 mod silent;
 
 use std::io::{self, Write};
@@ -21,7 +22,8 @@ pub(super) const VERB: Verb = Verb {
     text: "\
 Each line begins with ok, note or broken. A note is something that you may
 want; what is broken keeps commands from being seen, and has a line on what to
-do. Agents that are not on PATH are left out.
+do. Agents that are not on PATH are left out. Where you have rules, a finding
+names the agents whose commands they do not see.
 
 With --live a command runs for each agent, as rexec run would make the agent
 start it. No agent is started, because that needs its model. It names agents

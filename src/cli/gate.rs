@@ -163,11 +163,12 @@ your own:
 
 Not seen: scripts, make and npm run, git's hooks and stored aliases, copied
 programs, code of other languages, and what an agent does without a shell. The
-host judges no command that runs in its agent's sandbox, and what is typed for
-one that runs. Of a text of more than 1 MiB, 4,096 programs or 40 levels, and
-of one that takes longer than 10 s to read, the rest counts as opaque, and the
-console says so even where that is allowed. The rules guard against accidents
-of an agent that cooperates; they are no sandbox.
+host judges no command that runs in its agent's sandbox, nor what is typed for
+one that runs; rexec doctor names agents of which it sees none. Of a text of
+more than 1 MiB, 4,096 programs or 40 levels, and of one that takes longer than
+10 s to read, the rest counts as opaque, and the console says so even where
+that is allowed. The rules guard against accidents of an agent that cooperates;
+they are no sandbox.
 ",
     codes: &[
         (1, "the rules cannot be read, no such command; replay: none differs; learn: no rule"),

@@ -8,7 +8,7 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place::{self, PlaceError};
 
 use super::{CheckResult, FindingState};
-use super::{live, permanent, silent};
+use super::{live, permanent, rules, silent};
 use crate::cli::accepted;
 use crate::cli::ask::AskError;
 use crate::cli::config_file::ConfigFile;
@@ -49,12 +49,14 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
     if is_live && has_host {
         links::provide(&socket, &shim)?;
     }
-    for agent in probe::agents(&folder) {
-        findings.push(of_agent(&agent));
+    let agents = probe::agents(&folder);
+    for agent in &agents {
+        findings.push(of_agent(agent));
         if is_live && has_host && agent.works {
-            findings.push(live::round_trip(&agent));
+            findings.push(live::round_trip(agent));
         }
     }
+    findings.extend(rules::finding(&agents));
     findings.extend(permanent::all(&shim, is_live && has_host));
     if let Some(host) = host.filter(|_| is_live) {
         findings.extend(silent::all(&host));

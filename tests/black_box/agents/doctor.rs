@@ -67,6 +67,27 @@ fn an_agent_with_the_preload_is_proven_by_its_link_and_one_that_takes_none_is_na
 }
 
 #[test]
+fn agents_whose_commands_rules_do_not_see_are_named_where_there_are_rules() {
+    let (place, host) = (Place::new(), host());
+    for agent in ["claude", "codex", "crush"] {
+        place.program(agent, "#!/bin/sh\n");
+    }
+    let has_rules = |text: &str| text.lines().any(|line| line.starts_with("note    rules "));
+    assert!(!has_rules(&doctor(&place, &host, &[], &[]).0));
+    let folder = place.home.join(".config/rexec");
+    std::fs::create_dir_all(&folder).expect("a directory");
+    std::fs::write(folder.join("config.toml"), "[gate]\npacks = ['git']\n").expect("a file");
+    let (text, _) = doctor(&place, &host, &[], &[]);
+    assert!(has_rules(&text) && text.contains("your rules see not all commands, or none, of Crush\n"), "{text}");
+    assert!(text.contains("they see those of Claude Code, Codex only where rexec run starts it\n"), "{text}");
+    let mut init = place.alone(crate::support::programs::rexec());
+    assert!(init.args(["init", "--yes", "claude"]).output().expect("it starts").status.success());
+    let (text, _) = doctor(&place, &host, &[], &[]);
+    assert!(text.contains("they see those of Codex only where rexec run starts it\n"), "{text}");
+    host.finish();
+}
+
+#[test]
 fn what_is_wrong_is_named_with_what_to_do() {
     let (place, host) = (Place::new(), host());
     let recipe = [("BASH_ENV", "/x/rexec-env.sh"), ("SHELL", "/x/rexec-bash"), ("REXEC_FALLBACK", "shell")];
