@@ -41,6 +41,7 @@
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
 //! | `RuleFiles` (`rule_files.rs`) | the person's rules, which are asked about every command, and their files |
 //! | `Judges` (`judges.rs`) | the processes that ask the rules about long commands, and those that wait for one |
+//! | `LaterAsks` (`later.rs`) | the asks that nobody has answered in time, which the person may still answer |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
 //! Where to look for:
@@ -73,6 +74,7 @@ mod input_pipe;
 mod json_command;
 mod judges;
 mod keeper;
+mod later;
 mod notices;
 mod notifier;
 mod opening;
@@ -138,6 +140,7 @@ use door::Door;
 use idle_end::IdleEnd;
 use judges::Judges;
 use keeper::Keeper;
+use later::LaterAsks;
 use notifier::Notifier;
 use opening::Opened;
 pub use options::{Color, HostOptions};
@@ -188,6 +191,7 @@ pub struct Host {
     rpc: RpcClients,
     rules: RuleFiles,
     judges: Judges,
+    later: LaterAsks,
     closing: Closing,
 }
 
@@ -223,6 +227,7 @@ impl Host {
             rpc: RpcClients::default(),
             rules,
             judges: Judges::default(),
+            later: LaterAsks::default(),
             closing: Closing::No,
             options,
         };
@@ -379,9 +384,10 @@ impl Host {
     }
 
     fn tick(&mut self) {
-        let (turn, engine, peers) = (&mut self.turn, &mut self.engine, &mut self.peers);
-        engine.tick(turn.now);
-        peers.tick(turn, engine);
+        for (job, hold) in self.engine.tick(self.turn.now) {
+            self.later.add(job, hold.question, &self.runs, self.turn.now);
+        }
+        self.peers.tick(&mut self.turn, &mut self.engine);
         self.tick_runs();
         self.tick_keys();
         self.tick_reports();
@@ -526,11 +532,12 @@ impl Host {
             rpc,
             projects,
             rules,
+            later,
             ..
         } = self;
         let (started, grace) = (&callers.started, options.grace);
         let commands = Commands { turn, engine, peers, screen, runs, reports, recorder, tally, started, grace };
-        RpcService { rpc, projects, rules, commands }
+        RpcService { rpc, projects, rules, later, commands }
     }
 
     /// Tells the runs which of the host's children belong to none of them.

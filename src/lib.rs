@@ -131,6 +131,7 @@
 //!   what follows; `host/rule_files.rs` has the files that they come from (`host/own_rules.rs`, `host/project_rules.rs`),
 //!   and `recorder/accepted_texts.rs` what a person has accepted of those. `cli/gate.rs` tries them, `cli/gate/past.rs` on
 //!   the commands of journals. Which rules those suggest: `gate/habits.rs`, `cli/gate/learn.rs`.
+//! * What becomes of an ask that nobody answers in time: `core/job/hold.rs`; how it is answered later: `host/later.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`

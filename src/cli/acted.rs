@@ -10,7 +10,7 @@ use super::json_line;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Acted<'a> {
     pub(super) seq: u64,
-    /// `ended`, `stopping`, `unkillable`, `signalled`, `paused`, `resumed`, `allowed`, `refused`, or `sent`.
+    /// `ended`, `stopping`, `unkillable`, `signalled`, `paused`, `resumed`, `allowed`, `refused`, `next`, or `sent`.
     pub(super) result: &'static str,
     /// Processes that cannot be killed, or that do not stop.
     #[serde(skip_serializing_if = "<[i32]>::is_empty")]
@@ -18,6 +18,9 @@ pub(super) struct Acted<'a> {
     /// The rest of its grace, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) grace_left_ms: Option<u64>,
+    /// How long the next run of the command may pass, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next_ms: Option<u64>,
     /// The number of bytes typed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bytes: Option<u64>,

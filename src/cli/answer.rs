@@ -5,7 +5,10 @@ use rexec_sh::protocol::notice::Notice;
 use super::acted::Acted;
 use super::chosen;
 use super::host_calls::HostCalls;
+use super::sheet::clock;
 use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words, json};
+use super::when::time_shown;
+use crate::front::rpc::answers::Answered;
 use crate::front::rpc::methods::method;
 use crate::front::rpc::params::DecideParams;
 
@@ -17,12 +20,18 @@ pub(super) const VERB: Verb = Verb {
 Your rules (rexec help gate) can hold a command until you say yes or no. rexec
 ps shows what asks. N is its number.
 
+A command that nobody answered in time did not run, and its agent was told to
+run it again later. For ten minutes you can still answer: rexec ps --asks lists
+it. After yes, the next run of it passes, once and within ten minutes: the same
+text in the same directory with the same values of the variables it names, by
+the same agent in the same session. After no, it is off the list.
+
 A process that belongs to an agent, or to a command of the host, cannot answer:
 an agent must not decide for you. What an agent starts outside of its own
 processes (in a terminal multiplexer, by a service manager) is not recognized.
 ",
     codes: &[(1, "the command asks nothing, or this is an agent's process"), (3, "there is no such command"), NO_HOST],
-    examples: &["rexec answer 45 yes", "rexec answer 45 no --why 'open a PR instead'"],
+    examples: &["rexec ps --asks", "rexec answer 45 yes", "rexec answer 45 no --why 'open a PR instead'"],
     call: &Call::<AnswerCall> {
         options: &[
             Opt::value("--why TEXT", |q, v| q.why = Some(v.text()), "the reason for a no, for the agent"),
@@ -60,10 +69,22 @@ fn answer(call: AnswerCall) -> Result<u8, Notice> {
     };
     let seq = chosen::number(&VERB, &run)?;
     let mut calls = HostCalls::connect(&super::socket_path()?)?;
-    calls.call::<method::Decide>(&DecideParams { run: seq, allow, why: call.why })?;
-    let result = if allow { "allowed" } else { "refused" };
+    let Answered { next_ms } = calls.call::<method::Decide>(&DecideParams { run: seq, allow, why: call.why })?;
+    let result = match (allow, next_ms) {
+        (true, None) => "allowed",
+        (true, Some(_)) => "next",
+        (false, _) => "refused",
+    };
+    let words = next_ms.map_or_else(String::new, next_words);
     super::with_output(|out| {
-        Acted { seq, result, ..Acted::default() }.say(call.is_json, "", out);
+        Acted { seq, result, next_ms, ..Acted::default() }.say(call.is_json, &words, out);
         Ok(())
     })
+}
+
+/// What a yes does that came too late.
+fn next_words(within_ms: u64) -> String {
+    let clock = clock();
+    let until = clock.local(clock.now.saturating_add_unsigned(within_ms)).map(time_shown).unwrap_or_default();
+    format!("has ended; the next run of it may pass, until {until}")
 }

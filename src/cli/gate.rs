@@ -78,7 +78,8 @@ A command that is denied does not run at all. Its agent gets 126 and a line
 with the rule's why. One that is asked about is held: the console's status line
 has its keys, and rexec answer says yes or no from elsewhere. After ask_wait
 (in a rule: wait) it is refused, with the word that this is not a no; so it is
-at once while nobody is there (away; see --prompts). The agent learns after 2 s
+at once while nobody is there (away; see --prompts). You can still say yes for
+ten minutes: rexec ps --asks, rexec answer. The agent learns after 2 s
 that it waits for its user. Some agents kill a command that stays silent:
 mini-swe-agent after 30 s, opencode and Qwen Code after 120 s, Gemini CLI after
 300 s. The wait is over 10 s before that.

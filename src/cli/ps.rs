@@ -1,5 +1,6 @@
 //! `rexec ps`: the running commands, one per line, oldest first.
 
+mod asks;
 mod measured;
 pub(in crate::cli) mod table;
 
@@ -34,17 +35,26 @@ shared pages counted for each; PORT is where they listen. The states:
   left       its shell has ended; processes that it started go on
 
 With --json each line has the whole command and all its processes.
+
+--asks lists what your rules ask you instead, with the program that it is
+about: what is held, what nobody answered within the last ten minutes, and what
+may pass once because you answered that (allowed). rexec answer N yes|no
+answers the first two.
 ",
     codes: &[NO_HOST],
-    examples: &["rexec ps", "rexec ps -v", "rexec ps --json | jq .ports"],
+    examples: &["rexec ps", "rexec ps -v", "rexec ps --asks", "rexec ps --json | jq .ports"],
     call: &Call::<PsCall> {
         options: &[
             Opt::flag("-v, --verbose", |q| q.is_verbose = true, "show the processes of each command, too"),
+            Opt::flag("--asks", |q| q.is_about_asks = true, "what your rules ask you, and what nobody answered"),
             json(|q| q.is_json = true),
         ],
         words: Words::NONE,
-        run: |PsCall { is_verbose, is_json }| {
+        run: |PsCall { is_verbose, is_about_asks, is_json }| {
             let socket = super::socket_path()?;
+            if is_about_asks {
+                return asks::print(&socket, is_json);
+            }
             let runs = measured::all(chosen::runs(&socket)?);
             super::with_output(|out| {
                 if is_json {
@@ -64,6 +74,7 @@ With --json each line has the whole command and all its processes.
 #[derive(Default)]
 struct PsCall {
     is_verbose: bool,
+    is_about_asks: bool,
     is_json: bool,
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::end::{Refusal, StartError, Stopper};
 use super::entry::{Decision, Entry, Judgement, LeftProcess, PortHeld, Received, Stream, Streams, TerminalWish, Typed};
-use super::job::{Job, Order};
+use super::job::{Hold, Job, Order};
 use super::log::{CursorId, Item, Lag, Taken};
 use crate::limits;
 use rexec_sh::protocol::process::{Exit, Pid, Signal};
@@ -301,13 +301,18 @@ impl Engine {
         self.order(id, |job| job.signal(signal, is_deadly));
     }
 
-    /// Acts on every deadline that has passed.
-    pub fn tick(&mut self, now: Instant) {
+    /// Acts on every deadline that has passed. Returns the held jobs on which nobody has decided in time.
+    pub fn tick(&mut self, now: Instant) -> Vec<(JobId, Hold)> {
         let due = |job: &Job| job.deadline().is_some_and(|at| at <= now);
         let ids: Vec<JobId> = self.jobs.iter().filter(|(_, job)| due(job)).map(|(&id, _)| id).collect();
+        let mut unanswered = Vec::new();
         for id in ids {
+            let hold = self.jobs.get(&id).and_then(Job::held).cloned();
             self.order(id, |job| job.tick(now));
+            let has_ended = self.jobs.get(&id).is_none_or(Job::has_ended);
+            unanswered.extend(hold.filter(|_| has_ended).map(|hold| (id, hold)));
         }
+        unanswered
     }
 
     /// When [`Engine::tick`] has something to do next.

@@ -139,7 +139,7 @@ impl Judgement {
     fn kept_bytes(&self) -> usize {
         let Self { verdict: _, rule, leaf, why, consequence } = self;
         let subject = match consequence {
-            Consequence::Watched | Consequence::Unread => 0,
+            Consequence::Watched | Consequence::Unread | Consequence::Permitted(_) => 0,
             Consequence::Refused(Refusal { subject, .. }) | Consequence::Asked { subject, .. } => subject.kept_bytes(),
         };
         size_of::<Self>() + rule.as_ref().map_or(0, String::len) + leaf.len() + why.len() + subject
@@ -153,6 +153,8 @@ pub enum Consequence {
     Watched,
     /// The same: it is allowed, though not all of it was read.
     Unread,
+    /// The same: they ask, and the person has said yes before the command came.
+    Permitted(Permit),
     Refused(Refusal),
     /// The command is held for this long, or until a person has decided.
     Asked {
@@ -165,7 +167,23 @@ impl Consequence {
     /// Returns true if the command does not run at once.
     #[must_use]
     pub fn holds(&self) -> bool {
-        !matches!(self, Self::Watched | Self::Unread)
+        matches!(self, Self::Refused(_) | Self::Asked { .. })
+    }
+}
+
+/// A person's yes from before a command came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permit {
+    /// To this earlier run of the same command, on which nobody had decided in time.
+    Later { run: u64 },
+}
+
+impl Permit {
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Later { .. } => "later",
+        }
     }
 }
 

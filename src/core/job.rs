@@ -35,7 +35,7 @@ use super::end::{End, How, StartError, Stopper};
 use super::entry::{Entry, LeftProcess, Received, SecretEcho, Stream, Streams};
 use super::log::Log;
 use crate::limits;
-pub use hold::Hold;
+pub use hold::{Hold, Question};
 use look::LookSchedule;
 pub use order::Order;
 use prompts::Prompts;

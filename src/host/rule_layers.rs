@@ -74,7 +74,7 @@ impl RuleLayers {
 fn strictness(judgement: &Judgement) -> (u8, bool) {
     let by_consequence = match judgement.consequence {
         Consequence::Unread => 0,
-        Consequence::Watched => 1,
+        Consequence::Watched | Consequence::Permitted(_) => 1,
         Consequence::Asked { .. } => 2,
         Consequence::Refused(_) => 3,
     };

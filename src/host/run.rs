@@ -3,6 +3,7 @@
 //! A run outlives its command: the job ends with the shell's end and its last output, the run goes when its guard is gone
 //! and its streams are closed.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use rexec_sh::protocol::wire;
@@ -95,6 +96,19 @@ pub(super) type StreamPorts = [Option<Port>; Stream::ALL.len()];
 pub(super) struct PendingStart {
     pub(super) command: Command,
     pub(super) descriptors: Vec<CallerDescriptor>,
+}
+
+impl PendingStart {
+    /// The directory in which it begins. Empty if that is not known.
+    pub(super) fn directory(&self) -> PathBuf {
+        directory(&self.command, &self.descriptors)
+    }
+}
+
+/// The directory in which a command with these descriptors begins. Empty if that is not known.
+pub(super) fn directory(command: &Command, descriptors: &[CallerDescriptor]) -> PathBuf {
+    let sent = || descriptors.first().and_then(sys::path_of).unwrap_or_default();
+    command.dir.clone().map_or_else(sent, PathBuf::from)
 }
 
 #[derive(Debug)]

@@ -48,7 +48,7 @@ use rexec_sh::protocol::wire::AtStart;
 
 use super::context::Context;
 use super::prompt_policy::PromptPolicy;
-use super::run::{ActiveRun, GuardLink, LeftOver};
+use super::run::{ActiveRun, GuardLink, LeftOver, PendingStart};
 use super::screen::Screen;
 use super::turn::{PeerId, Turn};
 use super::victims::GuardedRun;
@@ -155,9 +155,13 @@ impl Runs {
         self.all.get(&job)?.peer
     }
 
-    /// A command that has not begun and can.
+    /// A command that has not begun and can, with what it needs for that.
+    pub(super) fn pending(&self, job: JobId) -> Option<&PendingStart> {
+        self.all.get(&job)?.pending.as_ref()?.as_ref().ok()
+    }
+
     pub(super) fn pending_command(&self, job: JobId) -> Option<&Command> {
-        Some(&self.all.get(&job)?.pending.as_ref()?.as_ref().ok()?.command)
+        Some(&self.pending(job)?.command)
     }
 
     /// The effect of a signal on a command that has not begun.

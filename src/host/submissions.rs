@@ -2,7 +2,6 @@
 //! report of one that its shim runs in a sandbox.
 
 use std::ffi::{CStr, CString};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::SystemTime;
 
@@ -22,6 +21,7 @@ use super::rules::{FirstLook, above};
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
 use super::victims::Victims;
+use super::{later, run};
 use crate::core::card::{Card, Place};
 use crate::core::end::StartError;
 use crate::core::engine::JobId;
@@ -126,8 +126,7 @@ impl Host {
         descriptors: Result<Vec<CallerDescriptor>, StartError>,
         share: Share,
     ) -> Option<JobId> {
-        let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
-        let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
+        let dir = run::directory(&command, descriptors.as_deref().unwrap_or_default());
         let dir = dir.as_os_str().as_encoded_bytes();
         self.projects.find_depth(&mut command);
         let top = command.depth.and_then(|depth| above(dir, depth));
@@ -141,6 +140,8 @@ impl Host {
             Some((FirstLook::ForJudge, rules)) => (None, Some((dir.to_vec(), rules))),
             None => (None, None),
         };
+        let judgement = judgement.map(|judged| self.later.permitted(judged, &command, dir, self.turn.now));
+        let unanswered = judgement.as_ref().and_then(|judged| later::unanswered(judged, self.turn.now));
         let is_held = judgement.as_ref().map_or(for_judge.is_some(), |judged| judged.consequence.holds());
         let job = if is_held { self.engine.submit_held()? } else { self.engine.submit()? };
         // The snapshot that an agent takes of its shell would hand them on to the commands that follow.
@@ -167,6 +168,9 @@ impl Host {
         let is_held_by_shim = peer.and_then(|id| self.peers.get(id)).is_some_and(Peer::lets_go);
         let run = ActiveRun::new(pending, description, share, self.turn.now);
         self.runs.insert(job, ActiveRun { peer, is_held_by_shim, ..run });
+        if let Some(question) = unanswered {
+            self.later.add(job, question, &self.runs, self.turn.now);
+        }
         if let Some((directory, rules)) = for_judge {
             self.judges.add(OpenCall { job, directory, rules });
             self.begin_judges();
@@ -216,7 +220,13 @@ impl Host {
     fn on_judge_answer(&mut self, call: &OpenCall, answer: &[u8]) {
         let Some(command) = self.runs.pending_command(call.job) else { return };
         let judgement = call.rules.judge_by(answer, command, &call.directory, self.is_attended());
-        self.engine.on_judged(call.job, judgement, self.turn.now);
+        let now = self.turn.now;
+        let judgement = judgement.map(|judged| self.later.permitted(judged, command, &call.directory, now));
+        let unanswered = judgement.as_ref().and_then(|judged| later::unanswered(judged, now));
+        self.engine.on_judged(call.job, judgement, now);
+        if let Some(question) = unanswered {
+            self.later.add(call.job, question, &self.runs, now);
+        }
     }
 
     /// Takes the reports that have come from sandboxes.

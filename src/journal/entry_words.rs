@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::record::{GateRecord, PortHolder, RunEnd, Straggler};
 use crate::core::end::{End, Refusal, RefusalCause, Stopper};
 use crate::core::engine::JobId;
-use crate::core::entry::{Consequence, Decider, Decision, Entry, Judgement, LeftProcess, PortHeld, Prompt};
+use crate::core::entry::{Consequence, Decider, Decision, Entry, Judgement, LeftProcess, Permit, PortHeld, Prompt};
 use crate::limits;
 use crate::text::bind_failure::holder_line;
 use crate::text::count;
@@ -139,6 +139,7 @@ fn gate_record(Judgement { verdict, rule, leaf, consequence, .. }: &Judgement) -
     let by = match consequence {
         Consequence::Watched => "watch",
         Consequence::Unread => "unread",
+        Consequence::Permitted(permit) => permit.word(),
         Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }) => "away",
         Consequence::Refused(_) => "rule",
         // Until somebody decides.
@@ -157,6 +158,7 @@ fn judgement_line(job: JobId, Judgement { why, consequence, .. }: &Judgement) ->
     match consequence {
         Consequence::Unread => format!("… allowed, though not all of it was read: {why}"),
         Consequence::Watched => format!("… watched: {why}"),
+        Consequence::Permitted(Permit::Later { run }) => format!("… #{} may run, as you said of #{run}: {why}", job.0),
         Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }) => {
             format!("… refused, because nobody is here to ask: {why}")
         }

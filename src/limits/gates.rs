@@ -26,6 +26,12 @@ pub const QUESTION_SEEN: Duration = Duration::from_millis(500);
 pub const ASK_WAIT: Duration = Duration::from_secs(60);
 /// A question is over this long before its agent kills the command.
 pub const PATIENCE_LEFT: Duration = Duration::from_secs(10);
+/// Unanswered asks that a person may still answer. The oldest go.
+pub const LATER_ASKS_MAX: usize = 64;
+/// Bytes of their commands together. The oldest go.
+pub const LATER_BYTES_MAX: usize = 4 << 20;
+/// How long a person may still answer one, and how long a yes then holds for the next run of it.
+pub const LATER_KEPT: Duration = Duration::from_secs(600);
 /// The longest call that the host reads itself to judge it, bytes. Reading it may take a millisecond, in which the host
 /// serves nobody.
 pub const RULES_CALL_BYTES_MAX: usize = 8 << 10;

@@ -14,7 +14,7 @@ use crate::text::place::place;
 use crate::text::prompt::quoted;
 
 /// Columns of an agent's name.
-const AGENT_COLUMNS: usize = 12;
+pub(super) const AGENT_COLUMNS: usize = 12;
 /// Columns of a directory. A longer one is cut at the start.
 const DIR_COLUMNS: usize = 24;
 /// Columns of a directory's name that are examined.
@@ -57,9 +57,7 @@ fn columns_of_runs(runs: &[Measured], look: &Look) -> Vec<Column> {
     vec![
         column("#", true, 0, &|run| run.listed.card.seq.to_string()),
         column("AGENT", false, 1, &|run| look.cut(&run.listed.card.agent_name(), AGENT_COLUMNS)),
-        column("DIR", false, 2, &|run| {
-            end_of(&look.cut(&directory(&run.listed.card.dir, &home), DIR_CHARS_MAX), look.ellipsis())
-        }),
+        column("DIR", false, 2, &|run| directory_cell(&run.listed.card.dir, &home, look)),
         column("STATE", false, 0, &|run| state(run.listed.state, look)),
         column("TIME", true, 3, &|run| clock(run.listed.age_ms)),
         column("CPU", true, 4, &|run| format!("{}%", run.cpu_percent)),
@@ -121,6 +119,11 @@ fn process_line(process: &RunProcess, look: &Look) -> String {
     let ports: String = process.ports.iter().map(|port| format!("  :{port}")).collect();
     let line = format!("{:>14}  {:<16} {:>6}{ports}", process.pid, process.program, memory(process.rss_bytes));
     look.dim(&look.cut(&line, look.columns)) + "\n"
+}
+
+/// The end of a directory's name.
+pub(super) fn directory_cell(dir: &str, home: &str, look: &Look) -> String {
+    end_of(&look.cut(&directory(dir, home), DIR_CHARS_MAX), look.ellipsis())
 }
 
 /// A directory's name, from the top of its project (the directory with `.git`) if it is in one.

@@ -228,7 +228,8 @@ fn a_held_job_starts_after_a_yes_and_takes_no_room_before() {
     assert_eq!(effects(&mut engine), [Effect::Start(held[3])], "it needs none");
     engine.decide(held[1], decision(false), now);
     engine.decide(held[1], decision(true), now);
-    engine.tick(now + Duration::from_secs(60));
+    let unanswered = engine.tick(now + Duration::from_secs(60));
+    assert_eq!(unanswered.iter().map(|&(id, _)| id).collect::<Vec<_>>(), [held[2]]);
     assert!([1, 2].iter().all(|&at| engine.job(held[at]).is_none_or(Job::has_ended)), "a no, and no answer");
     engine.stop(others[0], Stopper::Kill, Duration::ZERO, now);
     assert_eq!(effects(&mut engine), [Effect::Start(held[0])]);

@@ -9,15 +9,31 @@ use crate::core::end::{How, Refusal, RefusalCause, Subject};
 use crate::core::entry::{Consequence, Decider, Decision, Entry, Judgement};
 use crate::limits;
 
+/// What a person is asked of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// As in [`Judgement`].
+    pub leaf: String,
+    pub rule: Option<String>,
+    pub since: Instant,
+}
+
 /// A job that waits for a person's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     pub subject: Subject,
-    pub since: Instant,
+    pub question: Question,
     /// When nobody is waited for any longer.
     pub until: Instant,
     /// When its caller is told that it waits. `None` once that is done.
     tell_at: Option<Instant>,
+}
+
+impl Question {
+    #[must_use]
+    pub fn of(judgement: &Judgement, now: Instant) -> Self {
+        Self { leaf: judgement.leaf.clone(), rule: judgement.rule.clone(), since: now }
+    }
 }
 
 impl Hold {
@@ -34,13 +50,14 @@ impl Job {
             return;
         }
         let consequence = judgement.consequence.clone();
+        let question = Question::of(&judgement, now);
         self.log.push(Entry::Judged(Box::new(judgement)));
         match consequence {
-            Consequence::Watched | Consequence::Unread => {}
+            Consequence::Watched | Consequence::Unread | Consequence::Permitted(_) => {}
             Consequence::Refused(refusal) => self.refuse(refusal),
             Consequence::Asked { subject, wait } => {
                 let (until, tell_at) = (now + wait, Some(now + limits::HOLD_TOLD_AFTER));
-                self.state = JobState::Held(Box::new(Hold { subject, since: now, until, tell_at }));
+                self.state = JobState::Held(Box::new(Hold { subject, question, until, tell_at }));
             }
         }
     }
@@ -63,9 +80,9 @@ impl Job {
 
     /// It was decided whether it runs. Returns true if it may. A job that is not held stays as it is.
     pub fn decide(&mut self, decision: Decision, now: Instant) -> bool {
-        let Some(Hold { subject, since, .. }) = self.held().cloned() else { return false };
+        let Some(Hold { subject, question, .. }) = self.held().cloned() else { return false };
         let Decision { is_yes, by, why } = &decision;
-        let waited = now.saturating_duration_since(since);
+        let waited = now.saturating_duration_since(question.since);
         let cause = match (is_yes, by) {
             (true, _) => None,
             (false, Decider::Timeout) => Some(RefusalCause::Unanswered(waited)),
@@ -96,6 +113,7 @@ mod tests {
 
     use super::*;
     use crate::core::end::Stopper;
+    use crate::core::entry::Permit;
     use crate::core::log::{CursorId, Item, Lag};
     use rexec_sh::protocol::process::Signal;
 
@@ -198,7 +216,9 @@ mod tests {
         let now = Instant::now();
         let refusal = Refusal { subject: subject(), cause: RefusalCause::Denied };
         assert_eq!(Judged::new(Consequence::Refused(refusal), now).end(), refused(RefusalCause::Denied));
-        let watched = Judged::new(Consequence::Watched, now).job;
-        assert!(watched.is_queued() && watched.held().is_none());
+        for consequence in [Consequence::Watched, Consequence::Permitted(Permit::Later { run: 1 })] {
+            let job = Judged::new(consequence, now).job;
+            assert!(job.is_queued() && job.held().is_none());
+        }
     }
 }

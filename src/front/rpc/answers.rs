@@ -1,7 +1,7 @@
 //! The answers to calls, and the contents of notifications.
 
 use std::borrow::Cow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,6 +11,7 @@ use super::kept_output::Gathering;
 use super::listing::{LeftRun, ListedRun};
 use super::ring::{Gone, OutputRing};
 use crate::core::entry::{Consequence, Decision, Entry, Judgement, PortHeld};
+use crate::core::job::Question;
 use crate::front::how_ended::HowEnded;
 use crate::limits;
 use crate::text::escape::escape_line;
@@ -272,6 +273,79 @@ pub struct HeldNote {
     pub wait_ms: u64,
 }
 
+/// What `exec.decide` did.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Answered {
+    /// The run had ended. The next one of the same command passes, if it comes within this time, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_ms: Option<u64>,
+}
+
+impl Answered {
+    #[must_use]
+    pub fn for_next(within: Duration) -> Self {
+        Self { next_ms: Some(ms(within)) }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AskList {
+    /// Oldest first.
+    pub asks: Vec<ListedAsk>,
+}
+
+/// Something that a person is or was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedAsk {
+    pub run: u64,
+    pub state: AskState,
+    pub whoami: String,
+    pub dir: String,
+    /// The part of the command that it is about.
+    pub leaf: String,
+    /// The rule, by its name and its place. `None` if a setting asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    pub asked_ms_ago: u64,
+    /// The time for which it stays in its state, milliseconds.
+    pub left_ms: u64,
+}
+
+impl ListedAsk {
+    /// A question about a run of this agent in this directory, which stays in its state until a time.
+    #[must_use]
+    pub fn new(
+        run: u64,
+        state: AskState,
+        [whoami, dir]: [&str; 2],
+        asked: &Question,
+        until: Instant,
+        now: Instant,
+    ) -> Self {
+        Self {
+            run,
+            state,
+            whoami: whoami.to_owned(),
+            dir: dir.to_owned(),
+            leaf: asked.leaf.clone(),
+            rule: asked.rule.clone(),
+            asked_ms_ago: ms(now.saturating_duration_since(asked.since)),
+            left_ms: ms(until.saturating_duration_since(now)),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskState {
+    /// The run waits for the answer.
+    Held,
+    /// Nobody answered, and the run was refused. A yes lets the next one pass.
+    Expired,
+    /// The next run passes.
+    Allowed,
+}
+
 /// `exec.decided`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecidedNote {
@@ -297,7 +371,6 @@ impl HoldNote {
     /// The event in an entry of this run's log.
     #[must_use]
     pub fn of(entry: &Entry, run: u64) -> Option<Self> {
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let line = |text: &str| escape_line(text, limits::PROMPT_BYTES);
         match entry {
             Entry::Judged(judgement) => {
@@ -316,6 +389,10 @@ impl HoldNote {
             _ => None,
         }
     }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// `exec.prompt`.

@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::answers::{
-    Accepted, Cancelled, Done, Greeting, LeftList, Met, OutputAnswer, RunList, Started, Subscribed, WholeAnswer,
+    Accepted, Answered, AskList, Cancelled, Done, Greeting, LeftList, Met, OutputAnswer, RunList, Started, Subscribed,
+    WholeAnswer,
 };
 use super::error::RpcError;
 use super::listing::ListedRun;
@@ -166,8 +167,10 @@ rpc! {
     "exec.resume" Resume(RunParams) -> Done, Supervise;
     /// Ends a run, or what it left running.
     "exec.cancel" Cancel(CancelParams) -> Cancelled, Supervise;
-    /// Decides whether a held run begins; for a person's own clients.
-    "exec.decide" Decide(DecideParams) -> Done, Answer;
+    /// Decides whether a held run begins, or the next one of a command; for a person's own clients.
+    "exec.decide" Decide(DecideParams) -> Answered, Answer;
+    /// Lists what a person is asked, and what nobody answered.
+    "exec.asks" ListAsks(NoParams) -> AskList, Supervise;
     /// Reads a run's output.
     "exec.output" Output(OutputParams) -> OutputAnswer, Supervise;
     /// Waits for something about a run.

@@ -1,14 +1,14 @@
-//! A person's client decides whether a held run begins.
+//! A person's client decides whether a held run begins, also when that has ended because nobody answered.
 
 use super::Requester;
 use super::serve::RpcService;
 use crate::core::engine::JobId;
 use crate::core::entry::{Decider, Decision};
 use crate::core::job::Job;
-use crate::front::rpc::answers::Done;
+use crate::front::rpc::answers::{Answered, AskList, AskState, ListedAsk};
 use crate::front::rpc::error::{BAD_PARAMS, NOT_HELD, RpcError};
 use crate::front::rpc::methods::{Serve, Served, method};
-use crate::front::rpc::params::DecideParams;
+use crate::front::rpc::params::{DecideParams, NoParams};
 use crate::gate::{SANDBOX_WORDS_HINT, sandbox_words};
 use crate::limits;
 
@@ -23,15 +23,52 @@ impl Serve<method::Decide, Requester> for RpcService<'_> {
         if engine.job(job).and_then(Job::held).is_none() {
             return match engine.count() < run {
                 true => Err(RpcError::no_such_run(run)),
-                false => {
-                    Err(RpcError::new(NOT_HELD, format!("run {run} is not held")).hint("rexec ps shows what asks"))
-                }
+                false => self.decide_later(run, allow, why.as_deref()),
             };
         }
         let now = self.commands.turn.now;
         engine.decide(job, Decision { is_yes: allow, by: Decider::Client, why }, now);
         self.commands.runs.prompts.on_key(now);
-        Ok(Some(Done {}))
+        Ok(Some(Answered::default()))
+    }
+}
+
+impl RpcService<'_> {
+    /// Decides on the next run of a command, when nobody has decided on this one in time.
+    fn decide_later(&mut self, run: u64, allow: bool, why: Option<&str>) -> Served<method::Decide> {
+        let now = self.commands.turn.now;
+        let is_listed = self.later.list(now).any(|ask| ask.run == run);
+        if is_listed && why.is_some() {
+            let sentence = format!("why: run {run} has ended, and its agent reads no more of it");
+            return Err(RpcError::new(BAD_PARAMS, sentence));
+        }
+        if !self.later.answer(run, allow, now) {
+            let hint = "rexec ps --asks shows what may be answered";
+            return Err(RpcError::new(NOT_HELD, format!("run {run} is not held")).hint(hint));
+        }
+        self.commands.runs.prompts.on_key(now);
+        if allow {
+            self.commands
+                .screen
+                .say(format_args!("… what #{run} asked about may run next time: a client of yours said yes"));
+            return Ok(Some(Answered::for_next(limits::LATER_KEPT)));
+        }
+        self.commands.screen.say(format_args!("… #{run} asks no more: a client of yours said no"));
+        Ok(Some(Answered::default()))
+    }
+}
+
+impl Serve<method::ListAsks, Requester> for RpcService<'_> {
+    fn serve(&mut self, _: &Requester, _: NoParams) -> Served<method::ListAsks> {
+        let now = self.commands.turn.now;
+        let held = self.commands.runs.iter().filter_map(|(job, run)| {
+            let hold = self.commands.engine.job(job)?.held()?;
+            let card = &run.description.card;
+            Some(ListedAsk::new(job.0, AskState::Held, [&card.whoami, &card.dir], &hold.question, hold.until, now))
+        });
+        let mut asks: Vec<ListedAsk> = self.later.list(now).chain(held).collect();
+        asks.sort_by_key(|ask| ask.run);
+        Ok(Some(AskList { asks }))
     }
 }
 

@@ -24,6 +24,7 @@ use crate::front::rpc::params::{
 use crate::front::rpc::{PROTOCOL, PROTOCOL_MIN};
 use crate::front::run_state::Standing;
 use crate::host::keeper::Keeper;
+use crate::host::later::LaterAsks;
 use crate::host::project_sessions::ProjectSessions;
 use crate::host::rule_files::RuleFiles;
 use crate::host::runs::InUse;
@@ -40,6 +41,7 @@ pub(in crate::host) struct RpcService<'a> {
     pub(in crate::host) rpc: &'a mut RpcClients,
     pub(in crate::host) projects: &'a mut ProjectSessions,
     pub(in crate::host) rules: &'a mut RuleFiles,
+    pub(in crate::host) later: &'a mut LaterAsks,
     pub(in crate::host) commands: Commands<'a>,
 }
 

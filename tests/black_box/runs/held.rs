@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -11,7 +12,7 @@ use super::rules::{end, host};
 use crate::exec::{rexec, said};
 use crate::history::reading;
 use crate::rpc::client::Client;
-use crate::support::call::{Calling, Target};
+use crate::support::call::{Call, Calling, Target, dir};
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;
 use crate::support::screen::Screen;
@@ -212,6 +213,64 @@ fn a_no_has_a_reason_and_a_question_that_nobody_answers_is_no_no() {
     assert!(!host.home.join("ran").exists());
     let by = [1, 2, 3].map(|seq| end(&host, seq)["gate"]["by"].clone());
     assert_eq!(by, ["away", "client", "timeout"]);
+    host.finish();
+}
+
+fn asks_of(host: &Host) -> Vec<Value> {
+    let (_, lines, _) = said(rexec(host, &["ps", "--asks", "--json"]));
+    lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// A person who comes back answers what was asked meanwhile, and the agent's next try passes.
+#[test]
+fn a_yes_that_comes_too_late_lets_the_next_run_pass_once() {
+    let host = host(RULES, PLAIN);
+    let [here, soon] = ["printf here; touch ran", "printf soon \"$word\""];
+    refused(&mut start(&host, here));
+    let with_word =
+        |word: &str| host.call(soon).env(word).start(Target::Shim(&host.socket())).expect("the shim starts");
+    refused(&mut with_word("word=one"));
+    let mut held = start(&host, "printf push");
+    asks(&host, 3);
+    let listed = asks_of(&host);
+    let shown: Vec<_> = listed.iter().map(|ask| (&ask["run"], ask["state"].as_str(), ask["leaf"].as_str())).collect();
+    let expected = [
+        (&json!(1), Some("expired"), Some("printf here")),
+        (&json!(2), Some("expired"), Some("printf soon one")),
+        (&json!(3), Some("held"), Some("printf push")),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(listed[0]["rule"], "here (config.toml:21)", "{}", listed[0]);
+    let (code, told, errors) = answer(&host, "1 yes");
+    assert!(code == 0 && told.starts_with("#1 has ended; the next run of it may pass, until "), "{told}{errors}");
+    let (_, told, errors) = answer(&host, "2 yes --json");
+    assert_eq!(told, "{\"v\":1,\"seq\":2,\"result\":\"next\",\"next_ms\":600000}\n", "{errors}");
+    assert_eq!(answer(&host, "2 no --why x").0, 1, "nobody reads why");
+    // Another text, another value, and another directory are other commands.
+    refused(&mut start(&host, "printf soon one"));
+    refused(&mut with_word("word=other"));
+    let elsewhere = Call { dir: dir(Path::new("/")), ..host.call(soon).env("word=one") };
+    refused(&mut elsewhere.start(Target::Shim(&host.socket())).expect("the shim starts"));
+    assert!(!host.home.join("ran").exists());
+    let mut passed = with_word("word=one");
+    assert_eq!(passed.finish(PATIENCE).expect("it ends").out(), "soon");
+    assert_eq!(host.run(here).out(), "here");
+    assert!(host.home.join("ran").exists());
+    let gate = end(&host, 8)["gate"].clone();
+    let rule = "here (config.toml:21)";
+    assert_eq!(gate, json!({"do": "ask", "rule": rule, "leaf": "printf here", "by": "later"}));
+    let row = format!("… #8 may run, as you said of #1: rule {rule} asks about `printf here`\n");
+    assert!(host.console_text().contains(&row), "{}", host.console_text());
+    refused(&mut with_word("word=one"));
+    assert_eq!(answer(&host, "9 no").0, 0);
+    assert_eq!(answer(&host, "9 yes").0, 1, "a no takes it off the list");
+    refused(&mut with_word("word=one"));
+    assert_eq!(answer(&host, "3 yes").0, 0);
+    assert_eq!(held.finish(PATIENCE).expect("it ends").out(), "push");
+    let tried = host.run(&format!("{} answer 10 yes", programs::rexec().display()));
+    assert!(tried.err().contains("no agent decides for its user"), "{}", tried.err());
+    let table = said(rexec(&host, &["ps", "--asks"])).1;
+    assert!(table.contains("expired") && table.contains("printf soon one"), "{table}");
     host.finish();
 }
 

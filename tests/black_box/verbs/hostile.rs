@@ -167,6 +167,8 @@ fn of_the_present() -> Vec<Vec<String>> {
     let words: &[&[&str]] = &[
         &["ps"],
         &["ps", "--json"],
+        &["ps", "--asks"],
+        &["ps", "--asks", "--json"],
         &["status"],
         &["status", "--json"],
         &["services", "--all"],

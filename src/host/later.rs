@@ -1,0 +1,261 @@
+//! Asks that ended without an answer, because their time was over or nobody was there. The person may still answer one:
+//! after a yes, the next run of the same command passes.
+//!
+//! Invariants: a yes is for the same bytes in the same directory, with the same values of the variables that they name, by
+//! the same agent in the same session, and for what the person was asked about them; one run uses it up. At most
+//! [`limits::LATER_ASKS_MAX`] asks with [`limits::LATER_BYTES_MAX`] of commands are kept, each for
+//! [`limits::LATER_KEPT`].
+
+use std::collections::VecDeque;
+use std::ffi::CStr;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Instant;
+
+use super::runs::Runs;
+use crate::core::end::{Refusal, RefusalCause};
+use crate::core::engine::JobId;
+use crate::core::entry::{Consequence, Judgement, Permit};
+use crate::core::job::Question;
+use crate::front::command::Command;
+use crate::front::rpc::answers::{AskState, ListedAsk};
+use crate::limits;
+use crate::text::redact::split_entry;
+
+#[derive(Debug, Default)]
+pub(super) struct LaterAsks {
+    /// Oldest first.
+    all: VecDeque<LaterAsk>,
+    /// Of the values of variables, which may be secret, only a hash with these keys is kept.
+    keys: RandomState,
+}
+
+#[derive(Debug)]
+struct LaterAsk {
+    run: u64,
+    whoami: String,
+    dir: String,
+    question: Question,
+    call: CallIdentity,
+    has_yes: bool,
+    /// When it is forgotten.
+    until: Instant,
+}
+
+/// What two runs of the same command have in common.
+#[derive(Debug, PartialEq, Eq)]
+struct CallIdentity {
+    exec: Vec<Vec<u8>>,
+    shell: String,
+    directory: Vec<u8>,
+    /// Steps from there up to the top of the project.
+    depth: Option<u8>,
+    whoami: String,
+    session: String,
+    variables: u64,
+}
+
+impl CallIdentity {
+    fn of(command: &Command, directory: &[u8], keys: &RandomState) -> Self {
+        Self {
+            exec: command.exec.clone(),
+            shell: command.line.shell.clone(),
+            directory: directory.to_vec(),
+            depth: command.depth,
+            whoami: command.caller.whoami.clone(),
+            session: command.session_key.clone(),
+            variables: keys.hash_one(named_variables(command)),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.exec.iter().map(Vec::len).sum::<usize>() + self.directory.len()
+    }
+}
+
+/// The variables that a command names, and the one that ~ stands for. The host's own are other ones in each run.
+fn named_variables(command: &Command) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let run = command.run();
+    let entries = run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes).filter_map(split_entry);
+    let is_named = |name: &[u8]| match name {
+        b"HOME" => true,
+        b"_" | b"REXEC_SEQ" | b"REXEC_AGENT" | b"REXEC_WHOAMI" | b"TRACEPARENT" => false,
+        _ => command.exec.iter().any(|word| has_name(word, name)),
+    };
+    entries.filter(|(name, _)| is_named(name)).map(|(name, value)| (name.to_vec(), value.to_vec())).collect()
+}
+
+/// Returns true if a name stands in a text, and not as a part of a longer one.
+fn has_name(text: &[u8], name: &[u8]) -> bool {
+    let is_other = |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    let mut places = memchr::memmem::find_iter(text, name);
+    places.any(|at| {
+        is_other(at.checked_sub(1).and_then(|before| text.get(before))) && is_other(text.get(at + name.len()))
+    })
+}
+
+/// What a person would have been asked, where nobody was there.
+pub(super) fn unanswered(judgement: &Judgement, now: Instant) -> Option<Question> {
+    let is_away = matches!(&judgement.consequence, Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }));
+    is_away.then(|| Question::of(judgement, now))
+}
+
+impl LaterAsks {
+    /// Nobody has answered this question about a command that has not begun.
+    pub(super) fn add(&mut self, job: JobId, question: Question, runs: &Runs, now: Instant) {
+        let (Some(pending), Some(run)) = (runs.pending(job), runs.get(job)) else { return };
+        let directory = pending.directory();
+        let call = CallIdentity::of(&pending.command, directory.as_os_str().as_bytes(), &self.keys);
+        let card = &run.description.card;
+        let [whoami, dir] = [&card.whoami, &card.dir].map(Clone::clone);
+        let until = now + limits::LATER_KEPT;
+        self.keep(LaterAsk { run: job.0, whoami, dir, question, call, has_yes: false, until }, now);
+    }
+
+    fn keep(&mut self, ask: LaterAsk, now: Instant) {
+        // An agent that tries again and again asks one thing.
+        self.all.retain(|known| now < known.until && (known.has_yes || !known.is_same(&ask.call, &ask.question)));
+        self.all.push_back(ask);
+        let bytes = |all: &VecDeque<LaterAsk>| all.iter().map(|ask| ask.call.bytes()).sum::<usize>();
+        while self.all.len() > limits::LATER_ASKS_MAX || bytes(&self.all) > limits::LATER_BYTES_MAX {
+            self.all.pop_front();
+        }
+    }
+
+    /// What follows from a judgement: a yes to an earlier run of the command counts once.
+    pub(super) fn permitted(
+        &mut self,
+        judgement: Judgement,
+        command: &Command,
+        directory: &[u8],
+        now: Instant,
+    ) -> Judgement {
+        let is_asked =
+            matches!(judgement.consequence, Consequence::Asked { .. }) || unanswered(&judgement, now).is_some();
+        if !is_asked || !self.all.iter().any(|ask| ask.has_yes) {
+            return judgement;
+        }
+        let (call, question) = (CallIdentity::of(command, directory, &self.keys), Question::of(&judgement, now));
+        match self.take(&call, &question, now) {
+            Some(run) => Judgement { consequence: Consequence::Permitted(Permit::Later { run }), ..judgement },
+            None => judgement,
+        }
+    }
+
+    /// Uses up the yes to this question about this command. Returns the run to which it was said.
+    fn take(&mut self, call: &CallIdentity, question: &Question, now: Instant) -> Option<u64> {
+        let is_it = |ask: &LaterAsk| ask.has_yes && now < ask.until && ask.is_same(call, question);
+        let at = self.all.iter().position(is_it)?;
+        self.all.remove(at).map(|ask| ask.run)
+    }
+
+    /// Answers the ask of a run. A yes holds for [`limits::LATER_KEPT`] from now. Returns false if there is no such ask.
+    pub(super) fn answer(&mut self, run: u64, is_yes: bool, now: Instant) -> bool {
+        let place = self.all.iter().position(|ask| ask.run == run && now < ask.until);
+        match place {
+            Some(at) if is_yes => (self.all[at].has_yes, self.all[at].until) = (true, now + limits::LATER_KEPT),
+            Some(at) => _ = self.all.remove(at),
+            None => return false,
+        }
+        true
+    }
+
+    /// All that are kept, oldest first.
+    pub(super) fn list(&self, now: Instant) -> impl Iterator<Item = ListedAsk> {
+        self.all.iter().filter(move |ask| now < ask.until).map(move |ask| {
+            let state = if ask.has_yes { AskState::Allowed } else { AskState::Expired };
+            ListedAsk::new(ask.run, state, [&ask.whoami, &ask.dir], &ask.question, ask.until, now)
+        })
+    }
+}
+
+impl LaterAsk {
+    fn is_same(&self, call: &CallIdentity, question: &Question) -> bool {
+        let Question { leaf, rule, since: _ } = question;
+        self.call == *call && (&self.question.leaf, &self.question.rule) == (leaf, rule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(text: &str) -> CallIdentity {
+        CallIdentity {
+            exec: vec![text.into()],
+            shell: String::new(),
+            directory: Vec::new(),
+            depth: None,
+            whoami: String::new(),
+            session: String::new(),
+            variables: 0,
+        }
+    }
+
+    fn question(now: Instant) -> Question {
+        Question { leaf: "git push".to_owned(), rule: None, since: now }
+    }
+
+    fn ask(run: u64, text: &str, now: Instant) -> LaterAsk {
+        let [whoami, dir] = [String::new(), String::new()];
+        LaterAsk {
+            run,
+            whoami,
+            dir,
+            question: question(now),
+            call: call(text),
+            has_yes: false,
+            until: now + limits::LATER_KEPT,
+        }
+    }
+
+    #[test]
+    fn a_yes_holds_once_for_the_same_call_and_question_and_not_for_ever() {
+        let (mut asks, now) = (LaterAsks::default(), Instant::now());
+        let late = now + limits::LATER_KEPT;
+        asks.keep(ask(1, "a", now), now);
+        assert_eq!(asks.take(&call("a"), &question(now), now), None, "nobody has said yes");
+        assert!(!asks.answer(2, true, now) && !asks.answer(1, true, late) && asks.answer(1, true, now));
+        let others = [
+            CallIdentity { directory: b"/".to_vec(), ..call("a") },
+            CallIdentity { session: "s".to_owned(), ..call("a") },
+            CallIdentity { variables: 1, ..call("a") },
+            CallIdentity { depth: Some(0), ..call("a") },
+            call("b"),
+        ];
+        assert!(others.iter().all(|other| asks.take(other, &question(now), now).is_none()));
+        let other = Question { leaf: "git pull".to_owned(), ..question(now) };
+        assert_eq!(asks.take(&call("a"), &other, now), None);
+        assert_eq!(asks.take(&call("a"), &question(now), late), None);
+        assert_eq!(asks.take(&call("a"), &question(late), now), Some(1));
+        assert_eq!(asks.take(&call("a"), &question(now), now), None, "once");
+        asks.keep(ask(3, "a", now), now);
+        assert!(asks.answer(3, false, now) && asks.list(now).next().is_none());
+    }
+
+    #[test]
+    fn one_thing_is_asked_once_and_the_oldest_of_too_many_go() {
+        let (mut asks, now) = (LaterAsks::default(), Instant::now());
+        for run in 1..=3 {
+            asks.keep(ask(run, "again", now), now);
+        }
+        let runs = |asks: &LaterAsks| asks.list(now).map(|ask| ask.run).collect::<Vec<_>>();
+        assert_eq!(runs(&asks), [3]);
+        asks.keep(ask(4, &"x".repeat(limits::LATER_BYTES_MAX), now), now);
+        assert_eq!(runs(&asks), [4]);
+        for run in 5..5 + limits::LATER_ASKS_MAX as u64 {
+            asks.keep(ask(run, &run.to_string(), now), now);
+        }
+        assert_eq!((runs(&asks).len(), runs(&asks)[0]), (limits::LATER_ASKS_MAX, 5));
+        assert_eq!(asks.list(now + limits::LATER_KEPT).count(), 0);
+    }
+
+    #[test]
+    fn a_variable_is_named_by_its_whole_name() {
+        for (text, is_named) in
+            [("rm $AB", true), ("rm ${AB:-x}", true), ("rm $ABC $xAB", false), ("AB", true), ("", false)]
+        {
+            assert_eq!(has_name(text.as_bytes(), b"AB"), is_named, "{text}");
+        }
+    }
+}
