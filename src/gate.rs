@@ -16,6 +16,7 @@ mod habits;
 mod judged;
 mod kills;
 mod leaf_words;
+mod learned;
 pub mod packs;
 mod places;
 mod rule;
@@ -35,6 +36,7 @@ pub use habits::{Habit, ToolUse};
 pub use judged::Judged;
 pub use kills::{Aim, Finder, Processes, signals_others};
 pub use leaf_words::{leaf_words, problem_in_words, redirection_words, shown_leaf, why_opaque};
+pub use learned::{Learned, LearnedList, Unlearnable};
 pub use places::Facts;
 pub use rule::{Action, Away, Rule, RuleSource};
 pub use rule_list::RuleList;
@@ -73,6 +75,8 @@ pub struct Gate {
     /// Those that are named. [`load`] puts their rules behind the others.
     packs: Vec<&'static str>,
     pub rules: RuleList,
+    /// What the person always allows, whatever asks about it.
+    pub learned: LearnedList,
 }
 
 impl Default for Gate {
@@ -88,6 +92,7 @@ impl Default for Gate {
             programs: Vec::new(),
             packs: Vec::new(),
             rules: RuleList::default(),
+            learned: LearnedList::default(),
         }
     }
 }
@@ -108,6 +113,8 @@ pub enum Cause<'g> {
     PerhapsRule(&'g Rule),
     Opaque,
     Foreign,
+    /// What the person always allows, although rules ask.
+    Learned(&'g Learned),
 }
 
 impl<'g> Cause<'g> {
@@ -115,7 +122,7 @@ impl<'g> Cause<'g> {
     pub fn rule(&self) -> Option<&'g Rule> {
         match self {
             Self::Rule(rule) | Self::PerhapsRule(rule) => Some(rule),
-            Self::NoRule | Self::Opaque | Self::Foreign => None,
+            Self::NoRule | Self::Opaque | Self::Foreign | Self::Learned(_) => None,
         }
     }
 }
@@ -138,6 +145,11 @@ impl Verdict<'_> {
             }
             Cause::Opaque => format!("it is not known what `{leaf}` runs (opaque = \"{action}\")"),
             Cause::Foreign => format!("`{leaf}` runs code of another language (foreign = \"{action}\")"),
+            Cause::Learned(learned) => {
+                let asks =
+                    learned.rule().map_or_else(|| "a setting asks".to_owned(), |rule| format!("rule {rule} asks"));
+                format!("you always allow `{leaf}` here, although {asks} (rexec gate learned)")
+            }
         };
         if let Some(why) = self.cause.rule().and_then(|rule| rule.why.as_deref()) {
             let _ = write!(sentence, ": {why}");
@@ -258,11 +270,11 @@ impl Gate {
     }
 
     /// The verdict on a leaf: the strictest rule that matches, up to the first that allows, and of those behind it the ones
-    /// on written files.
+    /// on written files. A rule that asks about what the person always allows does not count.
     #[must_use]
     pub fn judge(&self, leaf: &Leaf, facts: &Facts<'_>) -> Verdict<'_> {
         let mut verdict = Verdict { action: Action::Allow, cause: Cause::NoRule };
-        let mut allowed: Option<&Rule> = None;
+        let (mut allowed, mut lifted): (Option<&Rule>, Option<&Learned>) = (None, None);
         let subject = Subject::of(leaf, &self.programs, facts);
         for rule in self.rules.on_program(&leaf.program) {
             if allowed.is_some_and(|allowed| !rule.outlasts(allowed)) {
@@ -281,17 +293,32 @@ impl Gate {
                 (Answer::Yes, action) => (action, Cause::Rule(rule)),
                 (Answer::Perhaps, _) => (rule.action_if_perhaps(self.perhaps), Cause::PerhapsRule(rule)),
             };
-            verdict.tighten(action, cause);
+            match self.lifting(action, Some(rule), &subject) {
+                Some(learned) => lifted = Some(learned),
+                None => verdict.tighten(action, cause),
+            }
         }
-        if allowed.is_some() {
-            return verdict;
+        let setting = match leaf.state {
+            _ if allowed.is_some() => None,
+            LeafState::Opaque(_) => Some((self.opaque, Cause::Opaque)),
+            LeafState::Foreign => Some((self.foreign, Cause::Foreign)),
+            LeafState::Known | LeafState::Open => None,
+        };
+        if let Some((action, cause)) = setting {
+            match self.lifting(action, None, &subject) {
+                Some(learned) => lifted = Some(learned),
+                None => verdict.tighten(action, cause),
+            }
         }
-        match leaf.state {
-            LeafState::Opaque(_) => verdict.tighten(self.opaque, Cause::Opaque),
-            LeafState::Foreign => verdict.tighten(self.foreign, Cause::Foreign),
-            LeafState::Known | LeafState::Open => {}
+        match lifted {
+            Some(learned) if verdict.action == Action::Allow => Verdict { cause: Cause::Learned(learned), ..verdict },
+            _ => verdict,
         }
-        verdict
+    }
+
+    /// What the person always allows, if this ask is about that.
+    fn lifting(&self, action: Action, rule: Option<&Rule>, subject: &Subject<'_>) -> Option<&Learned> {
+        if action == Action::Ask && !self.learned.is_empty() { self.learned.lifting(rule, subject) } else { None }
     }
 }
 

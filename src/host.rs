@@ -39,7 +39,7 @@
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //! | `Callers` (`callers.rs`) | which agents call, the numbers of their sessions, and what `rexec run` has started |
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
-//! | `RuleFiles` (`rule_files.rs`) | the person's rules, which are asked about every command, and their files |
+//! | `RuleFiles` (`rule_files.rs`) | the rules, which are asked about every command, and their files; `always.rs` has that of what the person always allows |
 //! | `Judges` (`judges.rs`) | the processes that ask the rules about long commands, and those that wait for one |
 //! | `LaterAsks` (`later.rs`) | the asks that nobody has answered in time, which the person may still answer |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
@@ -61,6 +61,7 @@
 //! source is read at most a budget's worth, then the next one has its turn; a run waits for nothing but its own terminal,
 //! guard and caller.
 
+mod always;
 mod answer_requests;
 mod answering;
 mod broken_pipe;
@@ -118,6 +119,7 @@ mod victims;
 mod viewers;
 mod watched_file;
 
+pub use always::{read_learned, write_learned};
 pub use json_command::own_attributes;
 use std::time::{Duration, Instant};
 

@@ -132,6 +132,7 @@
 //!   and `recorder/accepted_texts.rs` what a person has accepted of those. `cli/gate.rs` tries them, `cli/gate/past.rs` on
 //!   the commands of journals. Which rules those suggest: `gate/habits.rs`, `cli/gate/learn.rs`.
 //! * What becomes of an ask that nobody answers in time: `core/job/hold.rs`; how it is answered later: `host/later.rs`.
+//! * What the key `a` saves, and what that allows: `gate/learned.rs`; its file: `recorder/learned_file.rs`, `host/always.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`

@@ -12,6 +12,7 @@ use super::project_file::{ProjectFile, project_of};
 use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
 use super::{accepted, host, person, quoted, told};
 use crate::gate::{Document, GATE_KEYS, PROJECT_FILE, RuleSource, Value};
+use crate::host::read_learned;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 
@@ -234,5 +235,7 @@ fn rules(file: Option<&ConfigFile>) -> String {
     let rules = file.map_or(&[][..], |file| &file.loaded.gate.rules);
     let own = rules.iter().filter(|rule| matches!(rule.source, RuleSource::File(..))).count();
     let of_packs = (rules.len() - own) as u64;
-    format!("\n# {} of your own, {of_packs} of packs\n", counted(own as u64, "rule", "rules"))
+    let learned = super::home().ok().and_then(|home| read_learned(&home).ok()).map_or(0, |list| list.iter().len());
+    let learned = if learned == 0 { String::new() } else { format!("; {learned} always allowed (rexec gate learned)") };
+    format!("\n# {} of your own, {of_packs} of packs{learned}\n", counted(own as u64, "rule", "rules"))
 }

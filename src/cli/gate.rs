@@ -1,6 +1,7 @@
 //! `rexec gate`: tries rules on commands, also on those of the past, and prints the packs. Nothing is run.
 
 mod learn;
+mod learned;
 mod past;
 
 use std::env;
@@ -8,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
@@ -21,8 +23,11 @@ use super::config_file::{ConfigFile, own_path};
 use super::explain::{VIA_COLUMNS, WORD_COLUMNS, lossy, state};
 use super::look::Look;
 use super::project_file::{project_of, rules_in};
+use super::told;
 use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
-use crate::gate::{Action, Facts, Gate, Judged, PROJECT_FILE, Verdict, load, packs, shown_leaf};
+use crate::gate::{Action, Cause, Facts, Gate, Judged, LearnedList, PROJECT_FILE, Verdict, load, packs, shown_leaf};
+use crate::host::read_learned;
+use crate::journal::record::{DAY_BYTES, timestamp};
 use crate::script::{Leaf, Via};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -48,6 +53,8 @@ Without a file, nothing is judged.
   rexec gate learn      prints rules that past commands suggest, as a file
   rexec gate pack NAME  prints a pack: git, files, database, publish, cloud,
                         kill
+  rexec gate learned    lists what you always allow; rexec gate forget N takes
+                        one off, forget --all takes all
 
 The rules stand in ~/.config/rexec/config.toml ($XDG_CONFIG_HOME), in a subset
 of TOML: tables, texts, numbers, true and false, arrays of texts, comments.
@@ -79,10 +86,21 @@ with the rule's why. One that is asked about is held: the console's status line
 has its keys, and rexec answer says yes or no from elsewhere. After ask_wait
 (in a rule: wait) it is refused, with the word that this is not a no; so it is
 at once while nobody is there (away; see --prompts). You can still say yes for
-ten minutes: rexec ps --asks, rexec answer. The agent learns after 2 s
-that it waits for its user. Some agents kill a command that stays silent:
+ten minutes: rexec ps --asks, rexec answer. The agent learns after 2 s that it
+waits for its user. Some agents kill a command that stays silent:
 mini-swe-agent after 30 s, opencode and Qwen Code after 120 s, Gemini CLI after
 300 s. The wait is over 10 s before that.
+
+The key a on the console saves what would allow the program that asks, for this
+agent in this project, for 30 days, and shows it first. Of git, npm, docker and
+their like that is the subcommand, as git push, but not with the words about
+which a pack asks, nor with options that lead to another place, as git -C.
+Everything else is allowed word by word, in the same directory. Not offered is
+what is not known in full, reads from a pipe, is redirected, or may have a
+secret in it. Only the rule that asked is lifted, and nothing that denies. The
+file is learned.toml in the journal's directory; a host reads it when it
+starts, when you press a, and when you call rexec gate forget. rexec gate test
+counts it for commands of --agent.
 
 Each program of the text is judged by itself, also behind sudo, in $(...) and
 in the code of bash -c, as in rexec explain. The strictest rule that matches
@@ -196,9 +214,10 @@ they are no sandbox.
                 |q, v| q.since = v.moment(),
                 "replay, learn: commands that began then or later (default: 14d)",
             ),
+            Opt::flag("--all", |q| q.is_all = true, "forget: all that you always allow"),
             json(|q| q.is_json = true),
         ],
-        words: Words::runs("test TEXT | explain N | replay | learn | pack NAME", Values::Words(&ACTIONS), |q, w| {
+        words: Words::runs("ACTION [WORD]", Values::Words(&ACTIONS), |q, w| {
             q.words.push(w.raw());
         }),
         run: |call| {
@@ -208,20 +227,22 @@ they are no sandbox.
                 [action, ref rest @ ..] if action == "explain" => {
                     past::explain(&call, one("the number of a command, as in rexec gate explain 44", rest)?)
                 }
-                [action, more, ..] if action == "replay" || action == "learn" => {
+                [action, more, ..] if ["replay", "learn", "learned"].iter().any(|own| action == *own) => {
                     Err(VERB.too_much(&more.to_string_lossy()))
                 }
                 [action] if action == "replay" => past::replay(&call),
                 [action] if action == "learn" => learn::learn(&call),
+                [action] if action == "learned" => learned::list(call.is_json),
+                [action, ref rest @ ..] if action == "forget" => learned::forget(call.is_all, rest),
                 [action, ref rest @ ..] if action == "pack" => pack(one("the name of a pack", rest)?),
                 [action, ..] => Err(VERB.none_of("ACTION", &action.to_string_lossy(), &ACTIONS)),
-                [] => Err(VERB.missing("test, explain, replay, learn or pack")),
+                [] => Err(VERB.missing("test, explain, replay, learn, pack, learned or forget")),
             }
         },
     },
 };
 
-const ACTIONS: [&str; 5] = ["test", "explain", "replay", "learn", "pack"];
+const ACTIONS: [&str; 7] = ["test", "explain", "replay", "learn", "pack", "learned", "forget"];
 
 #[derive(Default)]
 struct GateCall {
@@ -231,6 +252,7 @@ struct GateCall {
     file: Option<PathBuf>,
     /// Milliseconds since 1970.
     since: Option<i64>,
+    is_all: bool,
     is_json: bool,
 }
 
@@ -280,13 +302,15 @@ fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
     let project = project_of(&directory);
     let gates = gates(call.file.as_deref(), project)?;
     let home = variable(b"HOME").filter(|home| !home.is_empty());
+    let today = timestamp(SystemTime::now());
     let facts = Facts {
         agent: call.agent.as_deref(),
         session: None,
         directory: Some(directory.as_os_str().as_bytes()),
         project: project.map(|project| project.as_os_str().as_bytes()),
         home: home.as_deref(),
-        ..Facts::default()
+        processes: None,
+        today: today.get(..DAY_BYTES),
     };
     let leaves = |gate: &Gate| gate.leaves(text.as_bytes(), &variable);
     print(&Judged::of_all(&gates, leaves, &facts), call.is_json)
@@ -315,6 +339,18 @@ fn print(judged: &Judged<'_>, is_json: bool) -> Result<u8, Notice> {
     })
 }
 
+/// What the person always allows.
+fn learned_list() -> LearnedList {
+    match super::home().ok().map(|home| read_learned(&home)) {
+        Some(Ok(list)) => list,
+        Some(Err(problem)) => {
+            told::put(Notice::failed(problem, "mend it, or rexec gate forget --all"));
+            LearnedList::default()
+        }
+        None => LearnedList::default(),
+    }
+}
+
 /// The rules of a file, or those of the person where they have some.
 fn rules(file: Option<&Path>) -> Result<Gate, Notice> {
     Ok(config_file(file)?.map_or_else(Gate::default, |file| file.loaded.gate))
@@ -337,6 +373,10 @@ fn gates(file: Option<&Path>, project: Option<&Path>) -> Result<Vec<Gate>, Notic
     }
     if gates.is_empty() {
         gates.push(Gate::default());
+    }
+    if file.is_none() {
+        let learned = learned_list();
+        gates.iter_mut().for_each(|gate| gate.learned = learned.clone());
     }
     Ok(gates)
 }
@@ -374,7 +414,10 @@ fn form(action: Action, why: &str, leaves: &[Leaf], verdicts: &[Verdict<'_>]) ->
 fn table(leaves: &[Leaf], verdicts: &[Verdict<'_>], look: &Look) -> String {
     let some = |text: String| if text.is_empty() { look.dash().to_owned() } else { escape_line(&text, WORD_COLUMNS) };
     let vias = |leaf: &Leaf| leaf.via.iter().map(Via::to_string).collect::<Vec<_>>().join(", ");
-    let rule = |verdict: &Verdict<'_>| verdict.cause.rule().map(ToString::to_string).unwrap_or_default();
+    let rule = |verdict: &Verdict<'_>| match verdict.cause {
+        Cause::Learned(_) => "always".to_owned(),
+        cause => cause.rule().map(ToString::to_string).unwrap_or_default(),
+    };
     let column = |name, rank, cells| Column { name, is_number: false, rank, cells };
     let mut columns = vec![
         column("VERDICT", 0, verdicts.iter().map(|verdict| verdict.action.word().to_owned()).collect()),

@@ -182,6 +182,7 @@ fn rules(GateRecord { r#do: verdict, rule, leaf, by, after_ms }: &GateRecord, is
         "away" => " · nobody was there to ask".to_owned(),
         "nobody" => " · nobody had decided".to_owned(),
         "later" => " · yes to an earlier run of it".to_owned(),
+        "learned" => " · you always allow it".to_owned(),
         "timeout" => format!(" · nobody answered in {}", duration(after_ms.unwrap_or(0))),
         by => format!(" · {answer} by {by} after {}", duration(after_ms.unwrap_or(0))),
     };

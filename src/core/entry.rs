@@ -176,6 +176,8 @@ impl Consequence {
 pub enum Permit {
     /// To this earlier run of the same command, on which nobody had decided in time.
     Later { run: u64 },
+    /// To all that are like it.
+    Learned,
 }
 
 impl Permit {
@@ -183,6 +185,7 @@ impl Permit {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Later { .. } => "later",
+            Self::Learned => "learned",
         }
     }
 }

@@ -280,11 +280,11 @@ fn meant(given: &str, names: &[&str]) -> String {
 }
 
 impl Pair {
-    fn wrong(&self, problem: impl Into<String>, hint: impl Into<String>) -> RulesError {
+    pub(super) fn wrong(&self, problem: impl Into<String>, hint: impl Into<String>) -> RulesError {
         RulesError::new(self.value_place, problem, hint)
     }
 
-    fn unknown_key(&self, table: &str, keys: &[&str]) -> RulesError {
+    pub(super) fn unknown_key(&self, table: &str, keys: &[&str]) -> RulesError {
         let problem = format!("[{table}] has no key `{}`", self.key);
         RulesError::new(self.place, problem, meant(&self.key, keys))
     }
@@ -298,7 +298,7 @@ impl Pair {
     }
 
     /// A text that stands in one line where it is shown.
-    fn line(&self, most: usize) -> Result<&str, RulesError> {
+    pub(super) fn line(&self, most: usize) -> Result<&str, RulesError> {
         let text = self.text()?;
         if text.chars().any(char::is_control) {
             return Err(self.wrong(format!("`{}` has a control character", self.key), "write one line of text"));
@@ -309,7 +309,7 @@ impl Pair {
         Ok(text)
     }
 
-    fn list(&self) -> Result<&[String], RulesError> {
+    pub(super) fn list(&self) -> Result<&[String], RulesError> {
         match &self.value {
             Value::List(list) => Ok(list),
             _ => Err(self.wrong(format!("`{}` is an array of texts", self.key), "as in [\"a\", \"b\"]")),
@@ -365,7 +365,7 @@ impl Pair {
     }
 
     /// A program and its operands.
-    fn words(&self) -> Result<Vec<Glob>, RulesError> {
+    pub(super) fn words(&self) -> Result<Vec<Glob>, RulesError> {
         let words = self.line(limits::RULE_GLOB_BYTES_MAX)?.split_whitespace();
         let word = |word| match str::starts_with(word, '-') {
             true => Err(self.wrong(format!("`run` has the option {word}"), format!("write with = [\"{word}\"]"))),
@@ -374,7 +374,7 @@ impl Pair {
         words.map(word).collect()
     }
 
-    fn groups(&self) -> Result<Vec<Group>, RulesError> {
+    pub(super) fn groups(&self) -> Result<Vec<Group>, RulesError> {
         let group = |written: &String| Ok(self.checked(written)?.split('|').map(Wanted::new).collect());
         self.some()?.iter().map(group).collect()
     }

@@ -26,7 +26,7 @@ pub fn leaf_words(leaf: &Leaf) -> String {
     escape_line(&words.collect::<Vec<_>>().join(" "), LEAF_COLUMNS)
 }
 
-fn word(argument: &Argument) -> String {
+pub(super) fn word(argument: &Argument) -> String {
     let shown = String::from_utf8_lossy(&argument.shown()).into_owned();
     let is_plain =
         argument.text().is_none() || !shown.contains(|c: char| c.is_whitespace() || "'\"\\$;&|<>()`".contains(c));

@@ -17,6 +17,8 @@ pub struct Facts<'a> {
     pub home: Option<&'a [u8]>,
     /// Whose the processes are that it would signal. Without it, that is not known.
     pub processes: Option<&'a dyn Processes>,
+    /// The day, as `2026-05-21`. Without it, nothing that the person always allows counts.
+    pub today: Option<&'a str>,
 }
 
 /// A directory or a file that a rule names, with all that is below it.
@@ -232,6 +234,13 @@ impl Path {
                     self.names.iter().all(|name| above.next() == Some(name))
                 }
             }
+    }
+
+    /// The path, if all of it is known.
+    pub(super) fn text(&self) -> Option<Vec<u8>> {
+        let is_known = !self.is_open() && !self.is_filled;
+        is_known
+            .then(|| if self.names.is_empty() { b"/".to_vec() } else { [b"/", &self.names.join(&b'/')[..]].concat() })
     }
 
     /// Returns true if nothing is known of it, or if its end is not known.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::rules::Rules;
 use super::watched_file::{Content, Texts, WatchedFile, Whose};
-use crate::gate::{self, RulesError};
+use crate::gate::{self, LearnedList, RulesError};
 use crate::recorder;
 use crate::sys::process;
 use crate::text::escape::escape_line;
@@ -36,6 +36,8 @@ pub(super) struct OwnRules {
     looks: bool,
     accepted: Option<Vec<u8>>,
     accepted_rules: Option<Rc<Rules>>,
+    /// What the person always allows, whatever asks about it.
+    learned: LearnedList,
     /// Those of the file as it is, if it differs from what is accepted.
     changed_rules: Option<Rc<Rules>>,
     standing: Standing,
@@ -52,6 +54,7 @@ impl OwnRules {
             looks: false,
             accepted: None,
             accepted_rules: None,
+            learned: LearnedList::default(),
             changed_rules: None,
             standing: Standing::Same,
             told: None,
@@ -116,7 +119,7 @@ impl OwnRules {
         let accepted = self.accepted.as_deref();
         let remark = match (&file, accepted) {
             (Content::Unfit(why), _) => self.wrong(&format!("{}: {why}", self.shown())),
-            (Content::Text(text), Some(accepted)) if text != accepted => match Self::rules(text, &self.name()) {
+            (Content::Text(text), Some(accepted)) if text != accepted => match self.rules(text, &self.name()) {
                 Ok(rules) => {
                     (self.changed_rules, self.standing) = (Some(rules), Standing::Changed);
                     format!("{} has changed, and the stricter of old and new holds: {ACCEPT}", self.shown())
@@ -133,7 +136,7 @@ impl OwnRules {
             }
         };
         let name = if self.standing == Standing::Same { self.name() } else { format!("accepted {}", self.name()) };
-        let rules = self.accepted.as_ref().map(|text| Self::rules(text, &name)).transpose();
+        let rules = self.accepted.as_ref().map(|text| self.rules(text, &name)).transpose();
         let problem = rules
             .as_ref()
             .err()
@@ -163,8 +166,16 @@ impl OwnRules {
     }
 
     /// The rules of a text.
-    fn rules(text: &[u8], name: &str) -> Result<Rc<Rules>, RulesError> {
-        gate::load(text, name).map(|loaded| Rc::new(Rules::new(loaded.gate)))
+    fn rules(&self, text: &[u8], name: &str) -> Result<Rc<Rules>, RulesError> {
+        let learned = self.learned.clone();
+        gate::load(text, name).map(|loaded| Rc::new(Rules::new(loaded.gate).with_learned(learned)))
+    }
+
+    pub(super) fn set_learned(&mut self, learned: &LearnedList) {
+        self.learned = learned.clone();
+        for rules in self.accepted_rules.iter_mut().chain(&mut self.changed_rules) {
+            *rules = Rc::new(rules.with_learned(learned.clone()));
+        }
     }
 
     fn name(&self) -> String {

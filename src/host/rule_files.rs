@@ -1,15 +1,17 @@
 //! The files that rules come from, and the rules that hold for a command.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
+use super::always::{self, Saved};
 use super::options::HostOptions;
 use super::own_rules::OwnRules;
 use super::project_rules::ProjectRules;
 use super::rule_layers::RuleLayers;
 use super::rules::Rules;
 use super::screen::Screen;
-use crate::gate::Gate;
+use crate::gate::{Gate, Learned, LearnedList};
 
 #[derive(Debug)]
 pub(super) struct RuleFiles {
@@ -23,6 +25,10 @@ struct Files {
     projects: ProjectRules,
     /// The settings where the person has none.
     defaults: Rc<Rules>,
+    /// The journal's directory.
+    home: PathBuf,
+    /// What the person always allows.
+    learned: LearnedList,
 }
 
 impl RuleFiles {
@@ -30,9 +36,11 @@ impl RuleFiles {
     pub(super) fn open(options: &HostOptions) -> (Self, Vec<String>) {
         let Some(config) = options.config.clone() else { return (Self { files: None }, Vec::new()) };
         let home = std::path::absolute(&options.home).unwrap_or_else(|_| options.home.clone());
-        let (own, said) = OwnRules::open(config, &home);
-        let (projects, defaults) = (ProjectRules::new(home), Rc::new(Rules::new(Gate::default())));
-        (Self { files: Some(Files { own, projects, defaults }) }, said)
+        let (own, mut said) = OwnRules::open(config, &home);
+        let (projects, defaults) = (ProjectRules::new(home.clone()), Rc::new(Rules::new(Gate::default())));
+        let mut files = Files { own, projects, defaults, home, learned: LearnedList::default() };
+        said.extend(files.read_learned());
+        (Self { files: Some(files) }, said)
     }
 
     /// Returns true if the person has any.
@@ -42,7 +50,7 @@ impl RuleFiles {
 
     /// The rules for a command in the project with this top. Looks for changes, if that is due.
     pub(super) fn rules(&mut self, top: Option<&[u8]>, now: Instant, screen: &mut Screen) -> Option<RuleLayers> {
-        let Files { own, projects, defaults } = self.files.as_mut()?;
+        let Files { own, projects, defaults, .. } = self.files.as_mut()?;
         own.look(now).into_iter().for_each(|remark| say(&remark, screen));
         let settings = own.strictest().unwrap_or(defaults);
         let of_project = top.and_then(|top| projects.rules(top, settings, now, |remark| say(&remark, screen)));
@@ -51,9 +59,39 @@ impl RuleFiles {
 
     /// A person has changed what they accept, or trust.
     pub(super) fn look_again(&mut self, now: Instant, screen: &mut Screen) {
-        if let Some(Files { own, projects, .. }) = &mut self.files {
-            own.look_again(now).into_iter().for_each(|remark| say(&remark, screen));
-            projects.look_again();
+        if let Some(files) = &mut self.files {
+            let remarks = files.own.look_again(now).into_iter().chain(files.read_learned());
+            remarks.for_each(|remark| say(&remark, screen));
+            files.projects.look_again();
+        }
+    }
+
+    /// Saves something that the person always allows. Returns true if somebody else has changed the file, too.
+    ///
+    /// # Errors
+    /// A sentence on what is wrong with the file.
+    pub(super) fn learn(&mut self, learned: Learned) -> Result<bool, String> {
+        let Some(files) = &mut self.files else { return Ok(false) };
+        let Saved { list, was_changed } = always::add(&files.home, &files.learned, learned)?;
+        files.set_learned(list);
+        Ok(was_changed)
+    }
+}
+
+impl Files {
+    /// Reads what the person always allows. Returns what is wrong with it.
+    fn read_learned(&mut self) -> Option<String> {
+        let list = always::read_learned(&self.home);
+        let problem = list.as_ref().err().map(|problem| format!("{problem}; what you always allow asks again"));
+        self.set_learned(list.unwrap_or_default());
+        problem
+    }
+
+    fn set_learned(&mut self, list: LearnedList) {
+        if list.text() != self.learned.text() {
+            self.own.set_learned(&list);
+            self.defaults = Rc::new(self.defaults.with_learned(list.clone()));
+            self.learned = list;
         }
     }
 }

@@ -8,7 +8,7 @@ use super::rules::{Finding, FirstLook, Rules};
 use super::victims::Victims;
 use crate::core::entry::{Consequence, Judgement};
 use crate::front::command::Command;
-use crate::gate::Action;
+use crate::gate::{Action, Learned, Unlearnable};
 
 #[derive(Debug, Clone)]
 pub(super) struct RuleLayers(Rc<[Rc<Rules>]>);
@@ -51,6 +51,18 @@ impl RuleLayers {
             let found = lines.next().and_then(|line| rules.decode(line));
             found.unwrap_or_else(|| rules.judge_without(command, directory))
         })
+    }
+
+    /// What would always allow what this command of the run `from` asks about.
+    pub(super) fn learnable(&self, command: &Command, directory: &[u8], from: &str) -> Result<Learned, Unlearnable> {
+        let mut found = Err(Unlearnable::Opaque);
+        for rules in &*self.0 {
+            found = rules.learnable(command, directory, from);
+            if found.is_ok() {
+                break;
+            }
+        }
+        found
     }
 
     fn strictest<'r>(

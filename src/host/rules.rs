@@ -5,15 +5,18 @@
 //! at no process (`judges.rs`); what a judgement says has no secret of the command's environment or of its text; what an agent is told
 //! of it has no word that the agent takes for its own sandbox.
 
+use std::time::SystemTime;
+
 use super::victims::Victims;
 use crate::core::end::{Refusal, RefusalCause, Subject};
-use crate::core::entry::{Consequence, Judgement};
+use crate::core::entry::{Consequence, Judgement, Permit};
 use crate::front::caller::patience;
 use crate::front::command::Command;
 use crate::gate::{
-    Action, Away, Cause, Facts, Gate, GateMode, Judged, Processes, Rule, RuleList, Verdict, sandbox_words, shown_leaf,
-    signals_others,
+    Action, Away, Cause, Facts, Gate, GateMode, Judged, Learned, LearnedList, Processes, Rule, RuleList, Unlearnable,
+    Verdict, sandbox_words, shown_leaf, signals_others,
 };
+use crate::journal::record::{self, DAY_BYTES};
 use crate::limits;
 use crate::script::{Argument, Leaf};
 use crate::text::count::counted;
@@ -45,7 +48,7 @@ pub(super) enum FirstLook<F> {
     ForJudge,
 }
 
-/// A verdict that does not allow a command, or allows one of which not all was read; and the leaf that it is on, as it is
+/// A verdict that does not allow a command, or allows one of which not all was read or which the person always allows; and the leaf that it is on, as it is
 /// shown.
 #[derive(Debug)]
 pub(super) struct Finding<'r> {
@@ -100,7 +103,7 @@ impl Rules {
         FirstLook::Judged(self.find(command, directory, leaves, None))
     }
 
-    /// What a judge finds. `None` if they have read all of it and allow it.
+    /// What a judge finds. `None` if they have read all of it and none asks or denies.
     pub(super) fn judge(&self, command: &Command, directory: &[u8], victims: &Victims<'_>) -> Option<Finding<'_>> {
         let leaves = self.leaves(command, directory);
         let mut finding = self.find(command, directory, leaves, Some(victims))?;
@@ -127,9 +130,56 @@ impl Rules {
         leaves: Vec<Leaf>,
         processes: Option<&Victims<'_>>,
     ) -> Option<Finding<'_>> {
+        self.with_judged(command, directory, leaves, processes, |judged, _| {
+            let strictest = judged.strictest().filter(|&at| judged.verdicts[at].action != Action::Allow);
+            let learned = || judged.verdicts.iter().position(|verdict| matches!(verdict.cause, Cause::Learned(_)));
+            let at = strictest.or_else(|| judged.leaves.iter().position(Leaf::is_unread)).or_else(learned)?;
+            let redactor = command.redactor();
+            let leaf = redactor.masked_command(&shown_leaf(&without_secrets(&judged.leaves[at], &redactor)));
+            let leaf = escape_line(&leaf, LEAF_COLUMNS);
+            Some(Finding { verdict: judged.verdicts[at], leaf, victim: String::new() })
+        })?
+    }
+
+    /// What would always allow what this command of the run `from` asks about.
+    pub(super) fn learnable(&self, command: &Command, directory: &[u8], from: &str) -> Result<Learned, Unlearnable> {
+        if is_long(command) {
+            return Err(Unlearnable::Long);
+        }
+        let redactor = command.redactor();
+        let is_secret = |words: &[&[u8]]| {
+            let masked = |words: &[&[u8]]| redactor.clone().redact_arguments(words) != words;
+            masked(words) || words.iter().any(|word| masked(&[b"", word]))
+        };
+        let leaves = self.leaves(command, directory);
+        let learned = self.with_judged(command, directory, leaves, None, |judged, facts| {
+            let at = judged.strictest().filter(|&at| judged.verdicts[at].action == Action::Ask);
+            let at = at.ok_or(Unlearnable::Opaque)?;
+            self.gate.learnable(&judged.leaves[at], &judged.verdicts[at], facts, from, is_secret)
+        });
+        learned.unwrap_or(Err(Unlearnable::Opaque))
+    }
+
+    /// These, with what the person always allows.
+    pub(super) fn with_learned(&self, learned: LearnedList) -> Self {
+        let mut gate = self.gate.clone();
+        gate.learned = learned;
+        Self::new(gate)
+    }
+
+    /// Judges a command, and does something with that. `None` for a command without an environment.
+    fn with_judged<'r, T>(
+        &'r self,
+        command: &Command,
+        directory: &[u8],
+        leaves: Vec<Leaf>,
+        processes: Option<&Victims<'_>>,
+        then: impl FnOnce(Judged<'r>, &Facts<'_>) -> T,
+    ) -> Option<T> {
         command.run()?;
         let home = value(command, directory, b"HOME").filter(|home| !home.is_empty());
         let caller = &command.caller;
+        let today = record::timestamp(SystemTime::now());
         let facts = Facts {
             agent: Some(if caller.agent.is_empty() { &caller.whoami } else { caller.agent }),
             session: Some(caller.session.as_str()).filter(|session| !session.is_empty()),
@@ -137,14 +187,9 @@ impl Rules {
             project: command.depth.and_then(|depth| above(directory, depth)),
             home: home.as_deref(),
             processes: processes.map(|victims| victims as &dyn Processes),
-            ..Facts::default()
+            today: today.get(..DAY_BYTES),
         };
-        let judged = Judged::of(&self.gate, leaves, &facts);
-        let strictest = judged.strictest().filter(|&at| judged.verdicts[at].action != Action::Allow);
-        let at = strictest.or_else(|| judged.leaves.iter().position(Leaf::is_unread))?;
-        let redactor = command.redactor();
-        let leaf = redactor.masked_command(&shown_leaf(&without_secrets(&judged.leaves[at], &redactor)));
-        Some(Finding { verdict: judged.verdicts[at], leaf: escape_line(&leaf, LEAF_COLUMNS), victim: String::new() })
+        Some(then(Judged::of(&self.gate, leaves, &facts), &facts))
     }
 
     /// What follows from a finding about a command of this agent. `is_attended` says that a person is there to answer.
@@ -153,7 +198,10 @@ impl Rules {
         let Finding { verdict, leaf, victim } = finding;
         Judgement {
             verdict: verdict.action.word(),
-            rule: verdict.cause.rule().map(ToString::to_string),
+            rule: match verdict.cause {
+                Cause::Learned(learned) => learned.rule().map(str::to_owned),
+                cause => cause.rule().map(ToString::to_string),
+            },
             why: with_victim(verdict.sentence(&leaf), &victim),
             consequence,
             leaf,
@@ -170,6 +218,7 @@ impl Rules {
             Cause::PerhapsRule(rule) => ("perhaps", place(rule)),
             Cause::Opaque => ("opaque", 0),
             Cause::Foreign => ("foreign", 0),
+            Cause::Learned(learned) => ("learned", self.gate.learned.place_of(learned).unwrap_or(usize::MAX)),
         };
         format!("{} {cause} {place} {leaf}\t{victim}\n", verdict.action.word()).into_bytes()
     }
@@ -190,6 +239,7 @@ impl Rules {
             "perhaps" => Cause::PerhapsRule(rule()?),
             "opaque" => Cause::Opaque,
             "foreign" => Cause::Foreign,
+            "learned" => Cause::Learned(self.gate.learned.get(place.parse().ok()?)?),
             _ => return None,
         };
         Some(Some(Finding { verdict: Verdict { action, cause }, leaf: leaf.to_owned(), victim: victim.to_owned() }))
@@ -201,6 +251,7 @@ impl Rules {
         let refused = |cause| Consequence::Refused(Refusal { subject: subject.clone(), cause });
         let rule = verdict.cause.rule();
         match verdict.action {
+            Action::Allow if matches!(verdict.cause, Cause::Learned(_)) => Consequence::Permitted(Permit::Learned),
             Action::Allow => Consequence::Unread,
             Action::Ask | Action::Deny if !self.are_in_force() => Consequence::Watched,
             Action::Deny => refused(RefusalCause::Denied),
@@ -227,7 +278,9 @@ fn subject(finding: &Finding<'_>) -> Subject {
     let why = match verdict.cause {
         Cause::Opaque => Some("it is not known what it runs".to_owned()),
         Cause::Foreign => Some("it runs code of another language".to_owned()),
-        Cause::NoRule | Cause::Rule(_) | Cause::PerhapsRule(_) => rule.and_then(|rule| rule.why.clone()),
+        Cause::NoRule | Cause::Rule(_) | Cause::PerhapsRule(_) | Cause::Learned(_) => {
+            rule.and_then(|rule| rule.why.clone())
+        }
     };
     let why = match why {
         Some(why) if is_told(victim) => Some(with_victim(why, victim)),

@@ -284,6 +284,11 @@ impl Screen {
         self.is_asking = false;
     }
 
+    /// Asks whether to allow this always, which a held run asks about.
+    pub(super) fn propose(&mut self, job: JobId, what: String, now: Instant) {
+        self.keyboard.propose(job.0, what, now);
+    }
+
     /// Returns true while keys do nothing, because an answer has ended by itself.
     pub(super) fn holds_keys(&self) -> bool {
         self.keyboard.is_held()

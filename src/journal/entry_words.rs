@@ -158,6 +158,7 @@ fn judgement_line(job: JobId, Judgement { why, consequence, .. }: &Judgement) ->
     match consequence {
         Consequence::Unread => format!("… allowed, though not all of it was read: {why}"),
         Consequence::Watched => format!("… watched: {why}"),
+        Consequence::Permitted(Permit::Learned) => format!("… allowed: {why}"),
         Consequence::Permitted(Permit::Later { run }) => format!("… #{} may run, as you said of #{run}: {why}", job.0),
         Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }) => {
             format!("… refused, because nobody is here to ask: {why}")

@@ -83,5 +83,8 @@ pub fn timestamp(when: SystemTime) -> String {
     OffsetDateTime::from(when).format(&form).unwrap_or_default()
 }
 
+/// The bytes of the day at the beginning of a timestamp.
+pub const DAY_BYTES: usize = 10;
+
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,13 @@ pub const QUESTION_SEEN: Duration = Duration::from_millis(500);
 pub const ASK_WAIT: Duration = Duration::from_secs(60);
 /// A question is over this long before its agent kills the command.
 pub const PATIENCE_LEFT: Duration = Duration::from_secs(10);
+/// How many days a person's "always" counts.
+pub const LEARNED_DAYS: i64 = 30;
+/// What a person always allows. The oldest go.
+pub const LEARNED_MAX: usize = 100;
+/// The words of one of them, and their bytes.
+pub const LEARNED_WORDS_MAX: usize = 64;
+pub const LEARNED_BYTES_MAX: usize = 1_000;
 /// Unanswered asks that a person may still answer. The oldest go.
 pub const LATER_ASKS_MAX: usize = 64;
 /// Bytes of their commands together. The oldest go.

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -50,6 +50,20 @@ impl OpenDirectory {
 
     pub(super) fn metadata(&self) -> io::Result<Metadata> {
         self.0.metadata()
+    }
+
+    /// The bytes of the file of this name; empty if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, or has more bytes than `most`.
+    pub(super) fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        let file = match open_file(&self.at(name), OpenOptions::new().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            file => file?,
+        };
+        let mut text = Vec::new();
+        file.take(most + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > most { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
     }
 
     /// Replaces the file of this name by one with this text, which only its owner may read. A reader sees the old text or

@@ -7,8 +7,8 @@
 //! read it; a text that is not understood is never overwritten but put aside; a disk that fails ends nothing.
 
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions, TryLockError};
-use std::io::{self, Read};
+use std::fs::{self, TryLockError};
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::directory::{OpenDirectory, open_file};
+use super::directory::OpenDirectory;
 use super::home::JournalHome;
 use crate::limits;
 use crate::text::reason::reason;
@@ -135,16 +135,7 @@ fn set_aside(directory: &OpenDirectory, home: &Path) -> String {
 }
 
 fn read(directory: &OpenDirectory) -> io::Result<Vec<u8>> {
-    let file = match open_file(&directory.at(NAME), OpenOptions::new().read(true)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        file => file?,
-    };
-    let mut text = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(text)
+    directory.read(NAME, FILE_BYTES_MAX)
 }
 
 /// The project sessions of a text.

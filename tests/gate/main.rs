@@ -6,6 +6,7 @@ mod algebra;
 mod dice;
 mod document;
 mod errors;
+mod learned;
 mod packs;
 mod rules;
 mod support;

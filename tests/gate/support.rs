@@ -10,6 +10,7 @@ pub(crate) const FACTS: Facts<'static> = Facts {
     project: Some(b"/people/ann/shop"),
     home: Some(b"/people/ann"),
     processes: None,
+    today: Some("2026-05-21"),
 };
 
 #[track_caller]

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
@@ -23,6 +24,7 @@ use crate::cli::sheet::Sheet;
 use crate::cli::{put_json, told, when, with_output, written};
 use crate::gate::{Action, Facts, Gate, Judged, Rule, shown_leaf};
 use crate::history::{self, Query, RunBeginning, SessionHistory, milliseconds};
+use crate::journal::record::{DAY_BYTES, timestamp};
 use crate::script::Leaf;
 use crate::text::agent_name::agent_name;
 use crate::text::count::counted;
@@ -192,13 +194,15 @@ impl PastCall {
         };
         let start = &self.run.start;
         let agent = if start.card.agent.is_empty() { &start.card.whoami } else { &start.card.agent };
+        let today = timestamp(SystemTime::now());
         let facts = Facts {
             agent: Some(agent),
             session: Some(start.card.session.as_str()).filter(|session| !session.is_empty()),
             directory: Some(self.directory.as_os_str().as_bytes()),
             project: project.map(|project| project.as_os_str().as_bytes()),
             home: home.as_deref(),
-            ..Facts::default()
+            processes: None,
+            today: today.get(..DAY_BYTES),
         };
         judge(&|gate| gate.leaves_of_call(&self.words, &value), &facts)
     }

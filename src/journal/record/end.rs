@@ -67,8 +67,8 @@ pub struct GateRecord {
     pub rule: Option<String>,
     /// The program that it was about, with its arguments, without secrets.
     pub leaf: String,
-    /// Who decided: `watch` and `unread` (nobody, it ran), `rule` and `away` (it was refused at once), `console`, `client` or
-    /// `timeout`. `nobody` if it was stopped before.
+    /// Who decided: `watch` and `unread` (nobody, it ran), `rule` and `away` (it was refused at once), `later` and `learned`
+    /// (a yes from before), `console`, `client` or `timeout`. `nobody` if it was stopped before.
     pub by: String,
     /// How long it waited for that, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -56,6 +56,10 @@ pub enum KeyAction {
     Leave(u64),
     /// Let this held run begin, or refuse it. A refusal may have a reason.
     Decide { run: u64, is_yes: bool, why: Option<String> },
+    /// See what would always allow what this held run asks about.
+    Propose(u64),
+    /// Let this held run begin, and always allow this.
+    Always { run: u64, what: String },
     /// See all of the command of this held run.
     Explain(u64),
     /// A blank row.
@@ -77,7 +81,7 @@ pub struct Situation {
     pub shown: Option<u64>,
     /// The run that `i` answers.
     pub asks: Asks,
-    /// The held run on which `y`, `n` and `N` decide.
+    /// The held run on which `y`, `n`, `N` and `a` decide.
     pub held: Asks,
     pub follows: bool,
     pub is_ending: bool,
@@ -92,6 +96,7 @@ enum Verb {
     Yes,
     No,
     NoBecause,
+    Always,
 }
 
 impl Verb {
@@ -100,12 +105,13 @@ impl Verb {
         match byte {
             b'y' => Self::Yes,
             b'N' => Self::NoBecause,
+            b'a' => Self::Always,
             _ => Self::No,
         }
     }
 
     fn decides(self) -> bool {
-        matches!(self, Self::Yes | Self::No | Self::NoBecause)
+        matches!(self, Self::Yes | Self::No | Self::NoBecause | Self::Always)
     }
 }
 
@@ -117,6 +123,8 @@ enum Mode {
     Number(Verb, String),
     /// The reason why this held run does not begin, up to return.
     Reason(u64, Vec<u8>),
+    /// Asks whether to allow this always: `y` or any other key. As for the question about the end.
+    Always { run: u64, what: String, asked_at: Option<Instant> },
     /// Asks whether to end the host: `y` or any other key. Before the time, a `y` was typed together with `q`, and the
     /// question is not asked yet.
     Confirm { asked_at: Option<Instant> },
@@ -155,7 +163,7 @@ impl Keyboard {
                 }
                 return vec![KeyAction::Typing];
             }
-            Mode::Commands | Mode::Number(..) | Mode::Reason(..) | Mode::Confirm { .. } => {}
+            Mode::Commands | Mode::Number(..) | Mode::Reason(..) | Mode::Always { .. } | Mode::Confirm { .. } => {}
         }
         let mut keys = bytes.to_vec();
         let mut left = keys.len();
@@ -185,7 +193,9 @@ impl Keyboard {
         };
         for &key in &keys {
             let mut action = self.key(key, situation, now);
-            let decides = matches!(action, Some(KeyAction::Decide { .. })) || matches!(self.mode, Mode::Reason(..));
+            let decides =
+                matches!(action, Some(KeyAction::Decide { .. } | KeyAction::Propose(_) | KeyAction::Always { .. }))
+                    || matches!(self.mode, Mode::Reason(..));
             if keys.len() > 1 && !is_deciding && decides {
                 // It may be a part of a text.
                 self.mode = Mode::Commands;
@@ -209,7 +219,7 @@ impl Keyboard {
     /// Notes that no key has come until now. Returns true if that changes [`Keyboard::question`].
     pub fn tick(&mut self, now: Instant) -> bool {
         match &mut self.mode {
-            Mode::Confirm { asked_at } => asked_at.take_if(|at| now >= *at).is_some(),
+            Mode::Confirm { asked_at } | Mode::Always { asked_at, .. } => asked_at.take_if(|at| now >= *at).is_some(),
             Mode::Held(held, _) if held.is_over(now) => {
                 (self.mode, self.sequence) = (Mode::Commands, Sequence::default());
                 true
@@ -222,7 +232,7 @@ impl Keyboard {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match &self.mode {
-            Mode::Confirm { asked_at } => *asked_at,
+            Mode::Confirm { asked_at } | Mode::Always { asked_at, .. } => *asked_at,
             Mode::Held(held, _) => Some(held.deadline()),
             Mode::Commands | Mode::Number(..) | Mode::Reason(..) | Mode::Answering(_) => None,
         }
@@ -248,6 +258,13 @@ impl Keyboard {
         }
     }
 
+    /// Asks whether to allow this always, which a held run asks about.
+    pub fn propose(&mut self, run: u64, what: String, now: Instant) {
+        if matches!(self.mode, Mode::Commands) {
+            self.mode = Mode::Always { run, what, asked_at: Some(now + limits::KEYS_CONFIRM) };
+        }
+    }
+
     fn hold(&mut self, why: String, now: Instant) {
         self.mode = Mode::Held(HeldKeys::new(now), why);
     }
@@ -268,6 +285,9 @@ impl Keyboard {
             Mode::Number(Verb::Follow, digits) => Some(format!("follow which run? #{digits}_")),
             Mode::Number(Verb::Answer, digits) => Some(format!("answer which run? #{digits}_")),
             Mode::Number(Verb::Yes, digits) => Some(format!("let which run begin? #{digits}_")),
+            Mode::Number(Verb::Always, digits) => Some(format!("always allow what which run asks? #{digits}_")),
+            Mode::Always { what, asked_at: None, .. } => Some(format!("always allow {what}? y/n")),
+            Mode::Always { what, .. } => Some(format!("always allow {what}?")),
             Mode::Number(Verb::No | Verb::NoBecause, digits) => Some(format!("refuse which run? #{digits}_")),
             Mode::Reason(run, typed) => Some(format!("why does #{run} not run? {}_", shown_end(&reason(typed)))),
             Mode::Confirm { asked_at } => {
@@ -286,14 +306,14 @@ impl Keyboard {
     /// Returns true if an answer to the question counts by now.
     #[must_use]
     pub fn takes_answer(&self) -> bool {
-        !matches!(self.mode, Mode::Confirm { asked_at: Some(_) })
+        !matches!(self.mode, Mode::Confirm { asked_at: Some(_) } | Mode::Always { asked_at: Some(_), .. })
     }
 
     /// The key that ends the question, with its effect.
     #[must_use]
     pub fn way_out(&self) -> Option<&'static str> {
         match &self.mode {
-            Mode::Commands | Mode::Confirm { .. } => None,
+            Mode::Commands | Mode::Confirm { .. } | Mode::Always { .. } => None,
             Mode::Number(..) => Some("return does it · Esc leaves"),
             Mode::Reason(..) => Some("return refuses it · Esc leaves"),
             Mode::Answering(_) => Some("^] takes them back"),
@@ -331,7 +351,14 @@ impl Keyboard {
                 self.mode = unasked;
                 None
             }
-            Mode::Confirm { .. } => Some(KeyAction::Typing),
+            Mode::Always { run, what, asked_at: None } if matches!(byte, b'y' | b'Y') => {
+                Some(KeyAction::Always { run, what })
+            }
+            unasked @ Mode::Always { asked_at: Some(_), .. } if matches!(byte, b'y' | b'Y') => {
+                self.mode = unasked;
+                None
+            }
+            Mode::Confirm { .. } | Mode::Always { .. } => Some(KeyAction::Typing),
             Mode::Answering(_) | Mode::Held(..) => None,
         }
     }
@@ -378,7 +405,8 @@ impl Keyboard {
                 }
                 Asks::Nobody => (Mode::Commands, KeyAction::Refused("no run waits for input")),
             },
-            b'y' | b'n' | b'N' => match situation.held {
+            b'y' | b'n' | b'N' | b'a' => match situation.held {
+                Asks::One(run) if byte == b'a' => (Mode::Commands, KeyAction::Propose(run)),
                 Asks::One(run) if byte == b'N' => (Mode::Reason(run, Vec::new()), KeyAction::Typing),
                 Asks::One(run) => (Mode::Commands, KeyAction::Decide { run, is_yes: byte == b'y', why: None }),
                 Asks::Several => (Mode::Number(Verb::deciding(byte), String::new()), KeyAction::Typing),
@@ -413,6 +441,7 @@ impl Keyboard {
                     (Verb::Follow, Ok(number)) => KeyAction::Follow(Some(number)),
                     (Verb::Yes, Ok(run)) => KeyAction::Decide { run, is_yes: true, why: None },
                     (Verb::No, Ok(run)) => KeyAction::Decide { run, is_yes: false, why: None },
+                    (Verb::Always, Ok(run)) => KeyAction::Propose(run),
                     (Verb::NoBecause, Ok(run)) => {
                         self.mode = Mode::Reason(run, Vec::new());
                         KeyAction::Typing

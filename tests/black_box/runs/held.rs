@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
@@ -16,6 +17,7 @@ use crate::support::call::{Call, Calling, Target, dir};
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;
 use crate::support::screen::Screen;
+use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 
 /// Nobody is at the console of a test: with `wait`, a question waits all the same.
@@ -474,7 +476,7 @@ fn keys_decide_on_what_the_status_line_names() {
     types(&host, b"y");
     let mut held = start(&host, "printf here; printf ran");
     says(&host, "#1 ASKS 9 min: printf here");
-    says(&host, "y run #1 · n refuse it");
+    says(&host, "y run #1 · n refuse");
     assert!(
         Screen::of(host.console_text().as_bytes(), SIZE).text().contains("1 run: #1 ASKS 9 min: printf here"),
         "no time left"
@@ -496,6 +498,99 @@ fn keys_decide_on_what_the_status_line_names() {
         assert!(told.starts_with("rexec: nothing was run: your user refused \"printf here "), "{told}");
     }
     assert_eq!([1, 2, 3].map(|seq| end(&host, seq)["gate"]["by"].clone()), ["console", "console", "console"]);
+    host.finish();
+}
+
+#[test]
+fn an_always_is_saved_counts_for_what_follows_and_can_be_forgotten() {
+    let wrapper = &["env", "TERM=xterm"];
+    let host = host(RULES, Setup { terminal: true, wrapper, ..PLAIN });
+    says(&host, "? keys");
+    types(&host, b" ");
+    let mut held = start(&host, "printf here one");
+    says(&host, "n refuse · a always");
+    presses(&host, b"a", "always allow `printf here one` in ~ for ");
+    says(&host, "? y/n");
+    types(&host, b"n");
+    says(&host, "y run #1");
+    presses(&host, b"a", "? y/n");
+    types(&host, b"y");
+    assert_eq!(held.finish(PATIENCE).expect("it ends").out(), "here");
+    let row = "always allowed from now on: `printf here one` in ~ for ";
+    assert!(host.console_text().contains(row), "{}", host.console_text());
+    // The same, without a question.
+    assert_eq!(host.run("printf here one").out(), "here");
+    assert_eq!(end(&host, 1)["gate"]["by"], "console");
+    let gate = end(&host, 2)["gate"].clone();
+    let expected = json!({"do": "allow", "rule": "here", "leaf": "printf here one", "by": "learned"});
+    assert_eq!(gate, expected);
+    let file = host.journal_home().join("learned.toml");
+    let text = fs::read_to_string(&file).expect("a file");
+    assert!(text.contains("\nwords = [\"printf\", \"here\", \"one\"]\n") && text.contains(":1\"\n"), "{text}");
+    assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+    let (code, told, errors) = said(rexec(&host, &["gate", "learned"]));
+    assert!(code == 0 && told.contains("printf here one"), "{told}{errors}");
+    // What has a secret in it, or is not known, is not offered.
+    for (seq, script, why) in [
+        (3, "printf here $nothing", "its words are not all known"),
+        (4, "printf here --token=hunter2hunter2", "a secret may be in it"),
+    ] {
+        let mut held = start(&host, script);
+        // Another one stood there a moment ago, so that it may ask which.
+        let row =
+            || Screen::of(host.console_text().as_bytes(), SIZE).text().lines().last().unwrap_or_default().to_owned();
+        let told = format!("#{seq} can be allowed only once (y): {why}");
+        let says_so = || {
+            types(&host, b"\r");
+            _ = waiting::until_true(std::time::Duration::from_millis(300), || row().contains("nothing else"));
+            types(&host, b"a");
+            waiting::until_true(std::time::Duration::from_millis(700), || row().contains(&told))
+        };
+        assert!(waiting::until_true(PATIENCE, says_so), "it never says {told:?}: {:?}", row());
+        assert_eq!(answer(&host, &format!("{seq} no")).0, 0);
+        refused(&mut held);
+    }
+    // An agent's command may forget, and make the host believe nothing.
+    let added = text.replace("\"one\"", "\"two\"");
+    fs::write(&file, format!("{text}{}", added.split_once("\n\n").expect("a head").1)).expect("a file");
+    let forget = format!("{} gate forget 1", programs::rexec().display());
+    let told = host.run(&forget).err();
+    assert!(told.contains("a running host knows it until it ends"), "{told}");
+    assert_eq!(host.run("printf here one").out(), "here");
+    let (code, _, errors) = said(rexec(&host, &["gate", "forget", "--all"]));
+    assert_eq!(code, 0, "{errors}");
+    let mut held = start(&host, "printf here one");
+    asks(&host, 7);
+    assert_eq!(answer(&host, "7 no").0, 0);
+    refused(&mut held);
+    assert_eq!(said(rexec(&host, &["gate", "forget", "1"])).0, 1);
+    host.finish();
+}
+
+/// Nothing counts of a file that is not understood, and it is not overwritten.
+#[test]
+fn a_broken_file_of_what_is_always_allowed_is_named_and_asks() {
+    let home = TempDir::new(None);
+    for (name, text) in [(".config/rexec/config.toml", RULES), ("journal/learned.toml", "[[learned]]\nrun = 3\n")] {
+        let file = home.path().join(name);
+        let folder = file.parent().expect("a folder");
+        fs::create_dir_all(folder).expect("a directory");
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).expect("a mode");
+        fs::write(file, text).expect("a file");
+    }
+    let wrapper = &["env", "TERM=xterm"];
+    let host = Host::in_dir(home, Setup { terminal: true, wrapper, ..PLAIN });
+    let problem = "learned.toml:1:1: this entry has no `run`";
+    says(&host, "? keys");
+    assert!(host.console_text().contains(problem), "{}", host.console_text());
+    types(&host, b" ");
+    let mut held = start(&host, "printf here one");
+    says(&host, "a always");
+    presses(&host, b"a", "? y/n");
+    types(&host, b"y");
+    says(&host, "not saved: ");
+    assert_eq!(answer(&host, "1 no").0, 0);
+    refused(&mut held);
     host.finish();
 }
 

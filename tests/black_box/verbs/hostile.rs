@@ -87,6 +87,11 @@ fn journal(home: &Path) {
     drop(socket);
     recorder.join().unwrap();
     let spelled: String = EVIL.chars().map(|c| format!("\\U{:08X}", u32::from(c))).collect();
+    let word = format!("\"{spelled}\"");
+    let learned = format!(
+        "[[learned]]\nwords = [{word}]\nin = '/'\nvia = 'x'\nrule = 'x'\nagent = 'x'\nproject = '/'\nsaved = '2026-05-21'\n"
+    );
+    fs::write(home.join("learned.toml"), learned).unwrap();
     fs::create_dir(home.join("rexec")).unwrap();
     fs::write(home.join("rexec/config.toml"), format!("[host]\nnotify = \"{spelled}\"\n")).unwrap();
 }
@@ -147,6 +152,9 @@ fn of_the_past(name: &str) -> Vec<Vec<String>> {
         &["gate", "replay", "--agent", EVIL, "--rules", EVIL],
         &["gate", "learn", EVIL],
         &["gate", "learn", "--agent", EVIL, "--rules", EVIL],
+        &["gate", "learned"],
+        &["gate", "learned", "--json"],
+        &["gate", "forget", EVIL],
         &["gate", EVIL],
         &["init", EVIL],
         &["uninit", EVIL],

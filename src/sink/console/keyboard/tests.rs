@@ -59,13 +59,48 @@ fn a_key_decides_on_the_held_run_that_is_named_and_on_no_other() {
     assert_eq!(does(b"qy", HELD), Some(KeyAction::Typing), "the host asks something of its own");
 }
 
+#[test]
+fn what_is_always_allowed_is_shown_first_and_a_hasty_y_does_nothing() {
+    let (now, what) = (Instant::now(), || "`git push` in ~/p for codex".to_owned());
+    let later = now + limits::KEYS_CONFIRM;
+    let mut keyboard = Keyboard::default();
+    assert_eq!(keyboard.push(b"a", HELD, now), [KeyAction::Propose(47)]);
+    keyboard.propose(47, what(), now);
+    assert_eq!(question(&keyboard, 1).as_deref(), Some("always allow `git push` in ~/p for codex?"));
+    assert_eq!((keyboard.push(b"y", HELD, now), keyboard.takes_answer()), (vec![], false));
+    assert!(keyboard.deadline() == Some(later) && keyboard.tick(later) && keyboard.takes_answer());
+    assert_eq!(question(&keyboard, 1).as_deref(), Some("always allow `git push` in ~/p for codex? y/n"));
+    assert_eq!(keyboard.push(b"y", HELD, later), [KeyAction::Always { run: 47, what: what() }]);
+    assert_eq!(question(&keyboard, 1), None);
+    for keys in [b"n".as_slice(), b" ", b"a", b"\x1b"] {
+        keyboard.propose(47, what(), now);
+        keyboard.tick(later);
+        assert_eq!(keyboard.push(keys, HELD, later), [KeyAction::Typing], "{keys:?}");
+        assert_eq!(question(&keyboard, 1), None);
+    }
+    let mut keyboard = Keyboard::default();
+    keyboard.propose(47, what(), now);
+    keyboard.tick(later);
+    let actions = keyboard.push(b"yes", HELD, later);
+    assert!(!actions.iter().any(|action| matches!(action, KeyAction::Always { .. })), "{actions:?}");
+    let several = Situation { held: Asks::Several, ..HELD };
+    assert_eq!(press(&mut Keyboard::default(), b"a12\r", several), Some(KeyAction::Propose(12)));
+    assert_eq!(press(&mut Keyboard::default(), b"a", BUSY), None);
+    // The host asks something of its own.
+    let mut asked = Keyboard::default();
+    asked.push(b"q", HELD, now);
+    asked.propose(47, what(), now);
+    assert!(question(&asked, 1).is_some_and(|question| question.contains("the host")));
+}
+
 /// What a person types blindly, or pastes, may have a `y` in it.
 #[test]
 fn a_key_that_comes_with_others_decides_nothing() {
     let now = Instant::now();
-    for keys in [b"yes".as_slice(), b"ny", b"\ry", b"y\r"] {
+    for keys in [b"yes".as_slice(), b"ny", b"\ry", b"y\r", b"ay", b"always"] {
         let actions = Keyboard::default().push(keys, HELD, now);
-        assert!(!actions.iter().any(|action| matches!(action, KeyAction::Decide { .. })), "{keys:?}: {actions:?}");
+        let acts = |action: &KeyAction| matches!(action, KeyAction::Decide { .. } | KeyAction::Propose(_));
+        assert!(!actions.iter().any(acts), "{keys:?}: {actions:?}");
     }
     let several = Situation { held: Asks::Several, ..HELD };
     let mut keyboard = Keyboard::default();

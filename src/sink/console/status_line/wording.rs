@@ -271,7 +271,7 @@ impl StatusFacts {
     fn answer_keys(&self, detail: Detail) -> Option<String> {
         let decision = match self.held()[..] {
             [] => None,
-            [number] => Some(format!("y run #{number} · n refuse it")),
+            [number] => Some(format!("y run #{number} · n refuse · a always")),
             _ => Some("y run one · n refuse one".to_owned()),
         };
         let keys: Vec<String> = [decision, self.answer_key(detail)].into_iter().flatten().collect();
@@ -477,8 +477,8 @@ mod tests {
         facts.runs[0].waits = Waits::Decision { leaf: "git push -u origin fix".to_owned(), until };
         facts.has_keyboard = true;
         let line = facts.line(120);
-        assert!(line.starts_with(" 1 run: #41 ASKS 0:52: git push -u o"), "{line}");
-        assert!(line.contains("y run #41 · n refuse it"), "{line}");
+        assert!(line.starts_with(" 1 run: #41 ASKS 0:52: git push -u"), "{line}");
+        assert!(line.contains("y run #41 · n refuse · a always"), "{line}");
         assert_eq!((facts.held_in(120), facts.named_in(120)), (vec![41], vec![]));
         assert_eq!(facts.title(), "rexec: 1 run, #41 asks");
         assert_eq!(facts.held_in(20), [] as [u64; 0], "no room for the keys, so that none decides");
