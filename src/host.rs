@@ -41,6 +41,7 @@
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
 //! | `RuleFiles` (`rule_files.rs`) | the rules, which are asked about every command, and their files; `always.rs` has that of what the person always allows |
 //! | `Judges` (`judges.rs`) | the processes that ask the rules about long commands, and those that wait for one |
+//! | `AnswerTokens` (`tokens.rs`) | the tokens with which held commands may be answered |
 //! | `LaterAsks` (`later.rs`) | the asks that nobody has answered in time, which the person may still answer |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
@@ -113,6 +114,7 @@ mod supervision;
 mod tally;
 mod terminal_relay;
 mod terminal_size;
+mod tokens;
 mod turn;
 mod unseen;
 mod victims;
@@ -161,6 +163,7 @@ pub use started_agents::has_shells;
 use starts::Starts;
 use supervision::Commands;
 use tally::Tally;
+use tokens::AnswerTokens;
 use turn::{Source, Turn};
 use unseen::Claims;
 
@@ -194,6 +197,7 @@ pub struct Host {
     rules: RuleFiles,
     judges: Judges,
     later: LaterAsks,
+    tokens: AnswerTokens,
     closing: Closing,
 }
 
@@ -230,6 +234,7 @@ impl Host {
             rules,
             judges: Judges::default(),
             later: LaterAsks::default(),
+            tokens: AnswerTokens::default(),
             closing: Closing::No,
             options,
         };
@@ -466,8 +471,8 @@ impl Host {
         }
         screen.pump(engine, turn.now);
         screen.viewers.pump(is_closing && engine.is_idle(), turn, engine, peers);
-        let calls = self.notifier.calls(&dirty, &self.engine, &self.runs);
-        self.notifier.call_human(calls, &mut self.screen, self.turn.now);
+        let calls = self.notifier.calls(&dirty, &self.engine, &self.runs, &mut self.tokens);
+        self.notifier.call_human(calls, &mut self.tokens, &mut self.screen, self.turn.now);
         self.start_again();
         if has_news {
             self.note_prompts();
@@ -535,11 +540,12 @@ impl Host {
             projects,
             rules,
             later,
+            tokens,
             ..
         } = self;
         let (started, grace) = (&callers.started, options.grace);
         let commands = Commands { turn, engine, peers, screen, runs, reports, recorder, tally, started, grace };
-        RpcService { rpc, projects, rules, later, commands }
+        RpcService { rpc, projects, rules, later, tokens, commands }
     }
 
     /// Tells the runs which of the host's children belong to none of them.

@@ -165,6 +165,17 @@ pub(crate) fn put_at(fd: &impl AsFd, number: std::os::fd::RawFd) -> std::io::Res
     check(unsafe { nix::libc::dup2(fd.as_fd().as_raw_fd(), number) }).map(drop)
 }
 
+/// Random bytes. The kernel gives them at once.
+///
+/// # Errors
+/// As open(2) and read(2).
+pub fn random<const BYTES: usize>() -> std::io::Result<[u8; BYTES]> {
+    use std::io::Read;
+    let mut bytes = [0; BYTES];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// The name under which /proc shows a descriptor. For files and directories it is a path.
 #[must_use]
 pub fn path_of(fd: &impl AsFd) -> Option<std::path::PathBuf> {

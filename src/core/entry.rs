@@ -205,6 +205,8 @@ pub enum Decider {
     Console,
     /// A client of the person's: `rexec answer`, or a program.
     Client,
+    /// Who has the token that `--notify` got.
+    Token,
     /// Nobody, in the time that there was.
     Timeout,
 }
@@ -215,6 +217,7 @@ impl Decider {
         match self {
             Self::Console => "console",
             Self::Client => "client",
+            Self::Token => "token",
             Self::Timeout => "timeout",
         }
     }

@@ -1,4 +1,5 @@
-//! The calls for the human when a run waits for an answer, and `--notify COMMAND`, a command of theirs that runs then.
+//! The calls for the human when a run waits for an answer, and `--notify COMMAND`, a command of theirs that runs then. Of
+//! a held run it gets the token.
 //!
 //! Invariants: the loop never waits for it; at most [`limits::NOTIFY_MAX`] run at once; the kernel reaps them.
 
@@ -7,6 +8,7 @@ use std::time::Instant;
 
 use super::runs::Runs;
 use super::screen::Screen;
+use super::tokens::AnswerTokens;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Prompt;
 use crate::core::job::Job;
@@ -26,6 +28,8 @@ pub(super) struct Call {
     command: String,
     /// One sentence.
     message: String,
+    /// It is held, and who gets its token may answer.
+    is_held: bool,
 }
 
 #[derive(Debug)]
@@ -45,17 +49,29 @@ impl Notifier {
     }
 
     /// Rings for each of these calls, and runs the human's command for it.
-    pub(super) fn call_human(&mut self, calls: Vec<Call>, screen: &mut Screen, now: Instant) {
+    pub(super) fn call_human(
+        &mut self,
+        calls: Vec<Call>,
+        tokens: &mut AnswerTokens,
+        screen: &mut Screen,
+        now: Instant,
+    ) {
         for call in calls {
             screen.ring(&SafeText::escaped(&call.message));
-            if let Some(problem) = self.run_command(&call) {
+            if let Some(problem) = self.run_command(&call, tokens) {
                 screen.tell(problem, now);
             }
         }
     }
 
     /// The calls for those of the changed commands that began to wait for the human's answer, one for each.
-    pub(super) fn calls(&mut self, changed: &BTreeSet<JobId>, engine: &Engine, runs: &Runs) -> Vec<Call> {
+    pub(super) fn calls(
+        &mut self,
+        changed: &BTreeSet<JobId>,
+        engine: &Engine,
+        runs: &Runs,
+        tokens: &mut AnswerTokens,
+    ) -> Vec<Call> {
         let mut calls = Vec::new();
         for &job in changed {
             let known = engine.job(job);
@@ -63,6 +79,7 @@ impl Notifier {
                 (Some(prompt), _) => prompt_message(job, prompt),
                 (None, Some(hold)) => format!("#{} asks whether it may run: {}", job.0, hold.subject.leaf),
                 (None, None) => {
+                    tokens.end(job);
                     self.called.remove(&job);
                     continue;
                 }
@@ -73,13 +90,14 @@ impl Notifier {
                 agent: run.description.card.whoami.clone(),
                 command: run.description.card.command.clone(),
                 message,
+                is_held: known.is_some_and(|known| known.held().is_some()),
             });
         }
         calls
     }
 
     /// Starts the human's command for a call. Returns the problem with that, for the human.
-    fn run_command(&mut self, call: &Call) -> Option<String> {
+    fn run_command(&mut self, call: &Call, tokens: &mut AnswerTokens) -> Option<String> {
         let command = self.command.as_deref()?;
         self.running.retain(|known| tree::process(known.pid).is_some_and(|now| now.start == known.start));
         if self.running.len() >= limits::NOTIFY_MAX {
@@ -92,7 +110,8 @@ impl Notifier {
             ("REXEC_COMMAND", &call.command),
             ("REXEC_MESSAGE", &call.message),
         ];
-        match background::start_shell(command, &variables) {
+        let token = call.is_held.then(|| tokens.make(JobId(call.run)).map(|token| format!("{token}\n"))).transpose();
+        match token.and_then(|token| background::start_shell(command, &variables, token.as_deref())) {
             Ok(pid) => {
                 self.running.extend(tree::process(pid));
                 self.sessions.push_back(pid);

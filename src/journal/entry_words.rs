@@ -172,6 +172,7 @@ fn decision_line(job: JobId, Decision { is_yes, by, why }: &Decision, waited: Du
     let who = match by {
         Decider::Console => "you said",
         Decider::Client => "a client of yours said",
+        Decider::Token => "who has its token said",
         Decider::Timeout => return format!("… #{} is refused: nobody said yes within {} s", job.0, waited.as_secs()),
     };
     match (is_yes, why) {

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use nix::sys::signal::{SigHandler, Signal, signal};
@@ -54,17 +54,24 @@ pub fn start(program: &CStr, argv: &[CString], env: &[CString], log: &File) -> i
 }
 
 /// Starts `sh -c COMMAND` with these variables beside its own, in a session of its own, with `/dev/null` as its standard
-/// descriptors; returns its number. It is a child of this process, and nothing waits for it.
+/// descriptors, or a pipe that has a short text as its standard input; returns its number. It is a child of this process,
+/// and nothing waits for it.
 ///
 /// # Errors
-/// EINVAL for a command with a zero byte; else as fork(2).
-pub fn start_shell(command: &str, variables: &[(&str, &str)]) -> io::Result<Pid> {
+/// EINVAL for a command with a zero byte; else as pipe(2) and fork(2).
+pub fn start_shell(command: &str, variables: &[(&str, &str)], input: Option<&str>) -> io::Result<Pid> {
+    let piped = |text: &str| {
+        let (reader, writer) = super::pipe()?;
+        super::write(&writer, text.as_bytes()).map(|_| reader)
+    };
+    let input = input.map(piped).transpose()?;
+    let kept: Vec<_> = input.iter().map(AsRawFd::as_raw_fd).collect();
     let shell = |words: [&str; 3]| words.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
     let argv = shell(["sh", "-c", command])?;
     let own = std::env::vars_os().map(|(name, value)| [name.into_encoded_bytes(), value.into_encoded_bytes()]);
     let added = variables.iter().map(|(name, value)| [name.as_bytes().to_vec(), value.replace('\0', "").into_bytes()]);
     let env: Vec<CString> = own.chain(added).filter_map(|pair| CString::new(pair.join(&b'=')).ok()).collect();
-    helper::fork(c"rexec-notify", &[], || {
+    helper::fork(c"rexec-notify", &kept, || {
         for number in 1..=nix::libc::SIGRTMAX() {
             // SAFETY: a disposition without a handler. For some signals the call is refused, which does no harm.
             unsafe { nix::libc::signal(number, nix::libc::SIG_DFL) };
@@ -72,7 +79,8 @@ pub fn start_shell(command: &str, variables: &[(&str, &str)]) -> io::Result<Pid>
         let _ = nix::unistd::setsid();
         // A descriptor opened for this process alone would be closed in the program.
         if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
-            let _ = dup2_stdin(&null).and_then(|()| dup2_stdout(&null)).and_then(|()| dup2_stderr(&null));
+            let given = input.as_ref().map_or(null.as_fd(), AsFd::as_fd);
+            let _ = dup2_stdin(given).and_then(|()| dup2_stdout(&null)).and_then(|()| dup2_stderr(&null));
         }
         let _ = execute(c"/bin/sh", &argv, &env);
     })

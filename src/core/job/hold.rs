@@ -86,7 +86,7 @@ impl Job {
         let cause = match (is_yes, by) {
             (true, _) => None,
             (false, Decider::Timeout) => Some(RefusalCause::Unanswered(waited)),
-            (false, Decider::Console | Decider::Client) => Some(RefusalCause::Person(why.clone())),
+            (false, Decider::Console | Decider::Client | Decider::Token) => Some(RefusalCause::Person(why.clone())),
         };
         self.log.push(Entry::Decided(Box::new(decision), waited));
         match cause {

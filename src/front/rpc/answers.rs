@@ -352,7 +352,7 @@ pub struct DecidedNote {
     pub run: u64,
     /// The run begins; else it is refused.
     pub allow: bool,
-    /// `console`, `client` or `timeout`.
+    /// `console`, `client`, `token` or `timeout`.
     pub by: Cow<'static, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

@@ -200,6 +200,9 @@ pub struct DecideParams {
     /// The reason for a refusal, in one line, for the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The token that the command of `--notify` got. Then any process may answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
 }
 
 /// `exec.output`.

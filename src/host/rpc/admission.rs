@@ -1,9 +1,11 @@
 //! Decides which calls of programs are served. A program in a sandbox gets one error and is let go.
 
 use super::Requester;
+use crate::core::engine::JobId;
 use crate::front::rpc::call::RpcCall;
 use crate::front::rpc::error::{ENDING, NOT_A_PERSONS, RpcError, SANDBOXED};
 use crate::front::rpc::methods::{Call, Permission};
+use crate::front::rpc::params::DecideParams;
 use crate::front::rpc::reply::put_error;
 use crate::host::deciders::Origins;
 use crate::host::notices::NO_PROOF;
@@ -55,7 +57,10 @@ impl Host {
             Permission::Decide => self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?,
             Permission::Answer => {
                 self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?;
-                self.check_person(to.peer)?;
+                match &call {
+                    Call::Decide(params) if params.token.is_some() => self.check_token(params)?,
+                    _ => self.check_person(to.peer)?,
+                }
             }
             Permission::Supervise => self.may_supervise(to.peer).map_err(|doubt| refusal(&doubt))?,
         }
@@ -78,6 +83,16 @@ impl Host {
             RpcError::new(NOT_A_PERSONS, sentence)
                 .hint("the user decides, at the console or in a terminal of their own")
         })
+    }
+
+    /// Checks that a call has the token of the run that it is about.
+    fn check_token(&self, params: &DecideParams) -> Result<(), RpcError> {
+        let token = params.token.as_deref().unwrap_or_default();
+        if self.tokens.is_of(JobId(params.run), token) {
+            return Ok(());
+        }
+        let sentence = format!("token: it is not that of run {}, or that asks no more", params.run);
+        Err(RpcError::new(NOT_A_PERSONS, sentence).hint("a token is for one answer, while its run is held"))
     }
 
     /// Makes a client prove once that no relay of bytes is in between, if that is required.

@@ -14,7 +14,7 @@ use crate::limits;
 
 impl Serve<method::Decide, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, params: DecideParams) -> Served<method::Decide> {
-        let DecideParams { run, allow, why } = params;
+        let DecideParams { run, allow, why, token } = params;
         if let Some(why) = &why {
             check_why(why, allow)?;
         }
@@ -27,7 +27,9 @@ impl Serve<method::Decide, Requester> for RpcService<'_> {
             };
         }
         let now = self.commands.turn.now;
-        engine.decide(job, Decision { is_yes: allow, by: Decider::Client, why }, now);
+        let by = if token.is_some() { Decider::Token } else { Decider::Client };
+        engine.decide(job, Decision { is_yes: allow, by, why }, now);
+        self.tokens.end(job);
         self.commands.runs.prompts.on_key(now);
         Ok(Some(Answered::default()))
     }

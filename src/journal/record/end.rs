@@ -68,7 +68,7 @@ pub struct GateRecord {
     /// The program that it was about, with its arguments, without secrets.
     pub leaf: String,
     /// Who decided: `watch` and `unread` (nobody, it ran), `rule` and `away` (it was refused at once), `later` and `learned`
-    /// (a yes from before), `console`, `client` or `timeout`. `nobody` if it was stopped before.
+    /// (a yes from before), `console`, `client`, `token` or `timeout`. `nobody` if it was stopped before.
     pub by: String,
     /// How long it waited for that, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -330,6 +330,38 @@ fn an_agents_command_does_not_answer_for_its_user() {
     host.finish();
 }
 
+/// A command for `--notify` that keeps its token in a file.
+const KEEPS_TOKEN: &str = "read -r token; cd; env >env; n=token-$REXEC_RUN; echo \"$token\" >$n.new; mv $n.new $n";
+
+/// A bridge to a phone may run anywhere. Only the command of `--notify` gets the token.
+#[test]
+fn who_has_the_token_of_a_held_command_answers_it_once() {
+    let host = host(RULES, Setup { flags: &["--notify", KEEPS_TOKEN], ..PLAIN });
+    let mut held = [start(&host, "printf push one"), start(&host, "printf push two")];
+    let token = |run: u64| fs::read_to_string(host.home.join(&format!("token-{run}"))).unwrap_or_default();
+    waiting::wait_until("both tokens are there", || !token(1).is_empty() && !token(2).is_empty());
+    let environment = fs::read_to_string(host.home.join("env")).expect("a file");
+    assert!(environment.contains("REXEC_MESSAGE=#") && !environment.contains(token(1).trim()), "{environment}");
+    let program = programs::rexec().display().to_string();
+    let tries = |words: &str| host.run(&format!("{program} answer {words}"));
+    for words in ["1 yes --token token-2", "1 yes --token - <token-2", "1 yes --token /dev/null", "1 yes --token - <&-"]
+    {
+        let told = tries(words);
+        assert!(told.code() == 1 && !told.err().contains(token(2).trim()), "{words}: {} {}", told.code(), told.err());
+    }
+    assert_eq!(tries("1 no --why sandbox --token token-1").code(), 1, "that did not use it up");
+    for words in ["1 yes --token - <token-1", "2 no --token token-2"] {
+        assert_eq!(tries(words).err(), "", "{words}");
+    }
+    let outs = held.each_mut().map(|calling| calling.finish(PATIENCE).expect("it ends").out());
+    assert!(outs.contains(&"push".to_owned()) && outs.contains(&String::new()), "{outs:?}");
+    assert_eq!([1, 2].map(|seq| end(&host, seq)["gate"]["by"].clone()), ["token", "token"]);
+    assert!(host.console_text().contains("… #2 is refused: who has its token said no\n"), "{}", host.console_text());
+    let told = tries("1 yes --token token-1").err();
+    assert!(told.contains("it is not that of run 1, or that asks no more"), "{told}");
+    host.finish();
+}
+
 /// An agent is also known as the process from which its commands come, whatever its program is called.
 #[test]
 fn an_agents_own_process_does_not_answer_for_its_user() {
