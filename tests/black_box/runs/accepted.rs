@@ -69,7 +69,7 @@ fn a_change_holds_beside_what_was_accepted_until_a_person_accepts_it() {
     let (code, shown, error) = config(&host, &["accept", "--yes"]);
     assert!(code == 0 && shown.ends_with("config.toml` is accepted\n"), "{shown}{error}");
     assert_eq!(codes(&host, ["old", "new"]), [0, 126], "at once");
-    assert!(host.console_text().contains("config.toml is as you have accepted it: 1 rule is in force\n"));
+    host.console_says("config.toml is as you have accepted it: 1 rule is in force\n");
     assert!(config(&host, &["accept"]).1.ends_with("is as you have accepted it\n"));
     let kept = host.journal_home().join("accepted");
     let names: Vec<_> = fs::read_dir(kept).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
@@ -95,7 +95,7 @@ fn what_was_accepted_holds_in_the_next_host_too_and_where_the_file_is_gone() {
     console_says(&host, "config.toml is gone, and what you have accepted holds: rexec config accept ends that");
     assert_eq!(codes(&host, ["old", "new"]), [126, 0]);
     let host = Host::in_dir(host.leave(), PLAIN);
-    assert!(host.console_text().contains("rexec: 1 rule is in force\n"), "{}", host.console_text());
+    host.console_says("rexec: 1 rule is in force\n");
     assert_eq!(codes(&host, ["old"]), [126]);
     assert_eq!(config(&host, &["accept", "--yes"]).0, 0);
     assert_eq!(codes(&host, ["old"]), [0]);

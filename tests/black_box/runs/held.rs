@@ -262,7 +262,7 @@ fn a_yes_that_comes_too_late_lets_the_next_run_pass_once() {
     let rule = "here (config.toml:21)";
     assert_eq!(gate, json!({"do": "ask", "rule": rule, "leaf": "printf here", "by": "later"}));
     let row = format!("… #8 may run, as you said of #1: rule {rule} asks about `printf here`\n");
-    assert!(host.console_text().contains(&row), "{}", host.console_text());
+    host.console_says(&row);
     refused(&mut with_word("word=one"));
     assert_eq!(answer(&host, "9 no").0, 0);
     assert_eq!(answer(&host, "9 yes").0, 1, "a no takes it off the list");
@@ -356,7 +356,7 @@ fn who_has_the_token_of_a_held_command_answers_it_once() {
     let outs = held.each_mut().map(|calling| calling.finish(PATIENCE).expect("it ends").out());
     assert!(outs.contains(&"push".to_owned()) && outs.contains(&String::new()), "{outs:?}");
     assert_eq!([1, 2].map(|seq| end(&host, seq)["gate"]["by"].clone()), ["token", "token"]);
-    assert!(host.console_text().contains("… #2 is refused: who has its token said no\n"), "{}", host.console_text());
+    host.console_says("… #2 is refused: who has its token said no\n");
     let told = tries("1 yes --token token-1").err();
     assert!(told.contains("it is not that of run 1, or that asks no more"), "{told}");
     host.finish();
@@ -537,8 +537,7 @@ fn keys_decide_on_what_the_status_line_names() {
 fn an_always_is_saved_counts_for_what_follows_and_can_be_forgotten() {
     let wrapper = &["env", "TERM=xterm"];
     let host = host(RULES, Setup { terminal: true, wrapper, ..PLAIN });
-    says(&host, "? keys");
-    types(&host, b" ");
+    attends(&host);
     let mut held = start(&host, "printf here one");
     says(&host, "n refuse · a always");
     presses(&host, b"a", "always allow `printf here one` in ~ for ");
@@ -549,7 +548,7 @@ fn an_always_is_saved_counts_for_what_follows_and_can_be_forgotten() {
     types(&host, b"y");
     assert_eq!(held.finish(PATIENCE).expect("it ends").out(), "here");
     let row = "always allowed from now on: `printf here one` in ~ for ";
-    assert!(host.console_text().contains(row), "{}", host.console_text());
+    host.console_says(row);
     // The same, without a question.
     assert_eq!(host.run("printf here one").out(), "here");
     assert_eq!(end(&host, 1)["gate"]["by"], "console");
@@ -613,9 +612,8 @@ fn a_broken_file_of_what_is_always_allowed_is_named_and_asks() {
     let wrapper = &["env", "TERM=xterm"];
     let host = Host::in_dir(home, Setup { terminal: true, wrapper, ..PLAIN });
     let problem = "learned.toml:1:1: this entry has no `run`";
-    says(&host, "? keys");
-    assert!(host.console_text().contains(problem), "{}", host.console_text());
-    types(&host, b" ");
+    host.console_says(problem);
+    attends(&host);
     let mut held = start(&host, "printf here one");
     says(&host, "a always");
     presses(&host, b"a", "? y/n");
