@@ -40,7 +40,7 @@ pub use learned::{Learned, LearnedList, Unlearnable};
 pub use places::Facts;
 pub use rule::{Action, Away, Rule, RuleSource};
 pub use rule_list::RuleList;
-pub use words::ValueOptions;
+pub use words::{ValueOptions, Words};
 
 use subject::Subject;
 

@@ -91,14 +91,15 @@
 //! # Who may name whom
 //!
 //! ```text
-//! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }
+//! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }                      cli ▶ undo ▶ { gate, script }
 //! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ { gate, script }      gate ▶ { script, text }
 //!                      front, sink, journal ▶ { core, text }      front, sink, recorder ▶ journal
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
 //! ```
 //!
-//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`], [`text`], [`script`]
-//! and [`gate`] are pure: they are told what happened and what time it is, and `script` names std and the limits alone.
+//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`], [`text`], [`script`],
+//! [`gate`] and [`undo`] are pure: they are told what happened and what time it is, and `script` names std and the limits
+//! alone.
 //! mio is named in [`io`] only, nix in [`sys`] and [`guard`] only, which alone make system calls by hand.
 //! `tests/architecture` checks all of this, and that no modules need each other in a circle.
 //!
@@ -131,6 +132,7 @@
 //!   what follows; `host/rule_files.rs` has the files that they come from (`host/own_rules.rs`, `host/project_rules.rs`),
 //!   and `recorder/accepted_texts.rs` what a person has accepted of those. `cli/gate.rs` tries them, `cli/gate/past.rs` on
 //!   the commands of journals. Which rules those suggest: `gate/habits.rs`, `cli/gate/learn.rs`.
+//! * What a command would destroy: `undo/operands.rs`.
 //! * What becomes of an ask that nobody answers in time: `core/job/hold.rs`; how it is answered later: `host/later.rs`.
 //! * What the key `a` saves, and what that allows: `gate/learned.rs`; its file: `recorder/learned_file.rs`, `host/always.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
@@ -236,3 +238,4 @@ pub mod script;
 pub mod sink;
 pub mod sys;
 pub mod text;
+pub mod undo;

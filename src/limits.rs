@@ -16,11 +16,12 @@ mod scripts;
 mod spans;
 mod spares;
 mod stdio;
+mod undo;
 
 use std::time::Duration;
 
 pub use {callers::*, environments::*, exec_server::*, gates::*, journal::*, mcp::*, ports::*, spares::*};
-pub use {projects::*, reports::*, rpc::*, scripts::*, spans::*, stdio::*};
+pub use {projects::*, reports::*, rpc::*, scripts::*, spans::*, stdio::*, undo::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;

@@ -1,4 +1,5 @@
-//! `rexec explain`: the programs that a command's text runs, and whether it runs with a terminal. Nothing is run.
+//! `rexec explain`: the programs that a command's text runs, what they would destroy, and whether it runs with a terminal.
+//! Nothing is run.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -13,11 +14,12 @@ use crate::gate::{leaf_words, problem_in_words, redirection_words, why_opaque};
 use crate::script::{self, Excuse, Fed, FedBy, FedCommand, Leaf, LeafState, SudoAsks, Via};
 use crate::sys::process;
 use crate::text::escape::escape_line;
+use crate::undo::{self, Extent, Loss, Losses, Operand};
 
 pub(super) const VERB: Verb = Verb {
     term: "explain",
     group: Group::Own,
-    summary: "show what a command would run and feed",
+    summary: "show what a command would run, feed and destroy",
     text: "\
 COMMAND is a text for the shell, as one word. Each program in it has one line,
 also behind sudo, in $(...) and in the code of bash -c. VIA is what leads to
@@ -35,9 +37,17 @@ openssl and others would ask at the terminal, and leave their input unread.
 Filters such as grep do not count, nor do sudo, ssh, git and gpg, which never
 take an answer from a pipe. The last line says which of the two the command
 wants, as far as its text tells.
+
+Before it stands what the command would destroy: files and directories that rm,
+find -delete, mv, cp, sed -i, a redirection and others take away, replace or
+write over, if they are there. Scripts and other languages are not read.
 ",
     codes: &[],
-    examples: &["rexec explain 'cd web && git push 2>&1 | tail -5'", "rexec explain --json 'yes | ./setup'"],
+    examples: &[
+        "rexec explain 'cd web && git push 2>&1 | tail -5'",
+        "rexec explain --json 'yes | ./setup'",
+        "rexec explain 'cd build && rm -rf *'",
+    ],
     call: &Call::<ExplainCall> {
         options: &[json(|q| q.is_json = true)],
         words: Words::one("COMMAND", Values::Nothing, |q, w| q.text = Some(w.raw())),
@@ -68,6 +78,7 @@ pub(super) const WORD_COLUMNS: usize = 400;
 struct Explained {
     leaves: Vec<Leaf>,
     fed: Vec<FedCommand>,
+    losses: Losses,
     verdict: Fed,
 }
 
@@ -76,6 +87,7 @@ struct Explained {
 struct ExplainForm {
     leaves: Vec<LeafForm>,
     fed: Vec<FedForm>,
+    destroys: Vec<LossForm>,
     terminal: bool,
     why: String,
 }
@@ -104,13 +116,28 @@ struct FedForm {
     counts: bool,
 }
 
+/// What would be destroyed, in `--json`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum LossForm {
+    Known {
+        path: String,
+        what: &'static str,
+        all_below: bool,
+    },
+    /// The program whose operands are not known.
+    Unknown {
+        by: String,
+    },
+}
+
 impl Explained {
     fn read(text: &[u8]) -> Self {
         let environment = |name: &[u8]| std::env::var_os(std::ffi::OsStr::from_bytes(name)).map(OsStringExt::into_vec);
         let sudo = SudoAsks::of(process::uid());
         let feeding = script::feeding(text, sudo);
         let leaves = script::leaves(text, &environment).leaves;
-        Self { leaves, verdict: feeding.fed(), fed: feeding.commands }
+        Self { losses: undo::losses(&leaves), leaves, verdict: feeding.fed(), fed: feeding.commands }
     }
 
     fn form(&self) -> ExplainForm {
@@ -129,9 +156,19 @@ impl Explained {
             let counts = fed.excuse.is_none();
             FedForm { program: lossy(&fed.name), by: source(fed.by), counts }
         };
+        let loss = |operand: &Operand| LossForm::Known {
+            path: lossy(&operand.path.shown()),
+            what: match operand.loss {
+                Loss::Name => "name",
+                Loss::Bytes => "content",
+            },
+            all_below: operand.extent == Extent::Tree,
+        };
+        let unknown = self.losses.unknown.iter().map(|by| LossForm::Unknown { by: lossy(by) });
         ExplainForm {
             leaves: self.leaves.iter().map(leaf).collect(),
             fed: self.fed.iter().map(fed).collect(),
+            destroys: self.losses.operands.iter().map(loss).chain(unknown).collect(),
             terminal: self.verdict == Fed::Nothing,
             why: self.why(),
         }
@@ -170,6 +207,17 @@ impl Explained {
                 Some(Excuse::AsksElsewhere) => "never reads an answer there",
             };
             text += &format!("fed: {} by {}: {excuse}\n", named(&fed.name), source(fed.by));
+        }
+        for operand in &self.losses.operands {
+            let how = match (operand.loss, operand.extent) {
+                (Loss::Bytes, _) => ": its content",
+                (Loss::Name, Extent::Tree) => ", with all below it",
+                (Loss::Name, Extent::Itself) => "",
+            };
+            text += &format!("destroys: {}{how}\n", escape_line(&lossy(&operand.path.shown()), WORD_COLUMNS));
+        }
+        for program in &self.losses.unknown {
+            text += &format!("destroys: by {}, not known what\n", escape_line(&lossy(program), WORD_COLUMNS));
         }
         let terminal = if self.verdict == Fed::Nothing { "yes" } else { "no" };
         text + &format!("terminal: {terminal}: {}\n", self.why())

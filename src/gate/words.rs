@@ -118,7 +118,7 @@ pub(super) struct Operand<'l> {
 
 /// The words of a leaf.
 #[derive(Debug)]
-pub(super) struct Words<'l> {
+pub struct Words<'l> {
     known: Option<&'l ValueOptions>,
     /// Each with the word behind it.
     options: Vec<(&'l Argument, Option<&'l Argument>)>,
@@ -132,7 +132,9 @@ const READ_CODE: [&str; 8] =
     ["psql", "mysql", "mariadb", "sqlite3", "redis-cli", "mongosh", "clickhouse-client", "sqlcmd"];
 
 impl<'l> Words<'l> {
-    pub(super) fn of(leaf: &'l Leaf, programs: &'l [ValueOptions]) -> Self {
+    /// Reads the words of a leaf. `programs` are known besides those that come with rexec, and go before them.
+    #[must_use]
+    pub fn of(leaf: &'l Leaf, programs: &'l [ValueOptions]) -> Self {
         let name = base_name(&leaf.program);
         let known = programs.iter().chain(&KNOWN).find(|known| known.program.as_bytes() == name);
         let mut words = Self { known, options: Vec::new(), operands: Vec::new(), input: None };
@@ -160,6 +162,27 @@ impl<'l> Words<'l> {
             words.input = leaf.input.as_deref();
         }
         words
+    }
+
+    /// The words that are no options, and not known to be values of some.
+    pub fn operands(&self) -> impl Iterator<Item = &'l Argument> {
+        self.operands.iter().map(|operand| operand.word)
+    }
+
+    /// Whether an option is among them, in the form of a rule: `-r`, `--force`.
+    #[must_use]
+    pub fn has(&self, option: &str) -> Answer {
+        Wanted::new(option).answer(self, self.operands.len(), Reading::Any)
+    }
+
+    /// The value of an option that stands in a word of its own.
+    #[must_use]
+    pub fn value_of(&self, letter: char, long: &str) -> Option<&'l Argument> {
+        let is_it = |option: &[u8]| match option.strip_prefix(b"--") {
+            Some(name) => name == long.as_bytes(),
+            None => option.last() == u8::try_from(letter).ok().as_ref(),
+        };
+        self.options.iter().find(|(option, _)| option.text().is_some_and(is_it)).and_then(|(_, next)| *next)
     }
 
     /// One statement as the only operand, without options.

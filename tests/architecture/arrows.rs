@@ -3,13 +3,14 @@
 use crate::source::sources;
 
 /// Each part, and the parts that it may name beside itself and the limits.
-const MAY_NAME: [(&str, &[&str]); 14] = [
+const MAY_NAME: [(&str, &[&str]); 15] = [
     ("core", &[]),
     ("text", &[]),
     ("script", &[]),
     ("gate", &["script", "text"]),
     // Process and signal numbers are plain data of the core. So are Order and Exit, which travel between host and guard.
     ("sys", &["core"]),
+    ("undo", &["gate", "script"]),
     ("guard", &["core", "sys"]),
     ("io", &["sys"]),
     ("front", &["core", "journal", "text"]),
@@ -18,7 +19,10 @@ const MAY_NAME: [(&str, &[&str]); 14] = [
     ("history", &["journal", "recorder", "text"]),
     ("sink", &["core", "journal", "text"]),
     ("host", &["core", "text", "script", "gate", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
-    ("cli", &["core", "text", "script", "gate", "sys", "front", "journal", "recorder", "history", "sink", "host"]),
+    (
+        "cli",
+        &["core", "text", "script", "gate", "sys", "undo", "front", "journal", "recorder", "history", "sink", "host"],
+    ),
 ];
 
 /// Each foreign crate that is confined, and the parts that may name it.

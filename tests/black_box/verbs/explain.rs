@@ -39,6 +39,24 @@ fn explain_says_why_a_command_wants_no_terminal() {
     assert_eq!(last("git push 2>&1 | tail -5"), "terminal: yes: it feeds no program that may read answers");
 }
 
+#[test]
+fn explain_shows_what_would_be_destroyed() {
+    let told = said(&["explain", "cd build && rm -rf * 'a*'; date > when; find . | xargs rm; cat x >> y"]);
+    let rows: Vec<_> = told.lines().filter(|row| row.starts_with("destroys:")).collect();
+    assert_eq!(
+        rows,
+        [
+            "destroys: build/*, with all below it",
+            "destroys: build/a\\*, with all below it",
+            "destroys: build/when: its content",
+            "destroys: by xargs rm, not known what",
+        ]
+    );
+    let json: serde_json::Value = serde_json::from_str(&said(&["explain", "--json", "rm a; xargs rm"])).expect("JSON");
+    let expected = serde_json::json!([{"path": "a", "what": "name", "all_below": false}, {"by": "xargs rm"}]);
+    assert_eq!(json["destroys"], expected);
+}
+
 /// In JSON, the fields that `rexec schema` lists.
 #[test]
 fn explain_prints_json_with_the_fields_of_its_schema() {
