@@ -75,6 +75,8 @@ pub struct Gate {
     /// Those that are named. [`load`] puts their rules behind the others.
     packs: Vec<&'static str>,
     pub rules: RuleList,
+    /// The top of the project whose rules these are.
+    project: Option<Vec<u8>>,
     /// What the person always allows, whatever asks about it.
     pub learned: LearnedList,
 }
@@ -92,6 +94,7 @@ impl Default for Gate {
             programs: Vec::new(),
             packs: Vec::new(),
             rules: RuleList::default(),
+            project: None,
             learned: LearnedList::default(),
         }
     }
@@ -186,10 +189,17 @@ impl Gate {
         self.rules.iter().any(Rule::looks_at_processes)
     }
 
-    /// The rules of a project with the settings of this gate, which say what verdicts do. What no rule matches is allowed.
+    /// The rules of the project with this top, and the settings of this gate, which say what verdicts do. What no rule
+    /// matches is allowed.
     #[must_use]
-    pub fn for_project(&self, rules: RuleList) -> Self {
-        Self { opaque: Action::Allow, foreign: Action::Allow, packs: Vec::new(), rules, ..self.clone() }
+    pub fn for_project(&self, top: &[u8], rules: RuleList) -> Self {
+        let (opaque, foreign, project) = (Action::Allow, Action::Allow, Some(top.to_vec()));
+        Self { opaque, foreign, packs: Vec::new(), rules, project, ..self.clone() }
+    }
+
+    /// What is known around a command. A project's rules are about that project, whichever git project the command is in.
+    fn own_facts<'f>(&'f self, facts: &Facts<'f>) -> Facts<'f> {
+        Facts { project: self.project.as_deref().or(facts.project), ..*facts }
     }
 
     /// Of several gates the one whose settings say most: one that is in force goes before one that is watched.
@@ -275,7 +285,8 @@ impl Gate {
     pub fn judge(&self, leaf: &Leaf, facts: &Facts<'_>) -> Verdict<'_> {
         let mut verdict = Verdict { action: Action::Allow, cause: Cause::NoRule };
         let (mut allowed, mut lifted): (Option<&Rule>, Option<&Learned>) = (None, None);
-        let subject = Subject::of(leaf, &self.programs, facts);
+        let facts = self.own_facts(facts);
+        let subject = Subject::of(leaf, &self.programs, &facts);
         for rule in self.rules.on_program(&leaf.program) {
             if allowed.is_some_and(|allowed| !rule.outlasts(allowed)) {
                 continue;

@@ -58,6 +58,7 @@ pub mod name;
 pub mod nearest;
 mod parser;
 pub mod place;
+pub mod plain_path;
 pub mod playable;
 pub mod prompt;
 pub mod reason;

@@ -124,7 +124,9 @@ Further conditions of a rule:
            do not look at redirections
 
 A git project can have rules of its own, in .rexec.toml at its top. They only
-make yours stricter, and count once you trust the file: rexec help trust. test
+make yours stricter, and count once you trust the file, in all that lies below
+it, also in a git project of its own there: rexec help trust. $PROJECT is then
+the project whose rules they are. test
 and explain ask all rules that a host would ask, replay and learn those of
 config.toml.
 
@@ -300,7 +302,7 @@ fn test(call: &GateCall, text: &OsStr) -> Result<u8, Notice> {
         Notice::failed(format_args!("the directory is not known: {}", reason(&error)), "name it with --cwd")
     })?;
     let project = project_of(&directory);
-    let gates = gates(call.file.as_deref(), project)?;
+    let gates = gates(call.file.as_deref(), &directory)?;
     let home = variable(b"HOME").filter(|home| !home.is_empty());
     let today = timestamp(SystemTime::now());
     let facts = Facts {
@@ -356,19 +358,19 @@ fn rules(file: Option<&Path>) -> Result<Gate, Notice> {
     Ok(config_file(file)?.map_or_else(Gate::default, |file| file.loaded.gate))
 }
 
-/// The rules of a file, or all that a host asks about a command in this project: the person's, those that they have
-/// accepted before, and what they have trusted of the project's.
-fn gates(file: Option<&Path>, project: Option<&Path>) -> Result<Vec<Gate>, Notice> {
+/// The rules of a file, or all that a host asks about a command in this directory: the person's, those that they have
+/// accepted before, and what they have trusted of the projects' that it lies in.
+fn gates(file: Option<&Path>, directory: &Path) -> Result<Vec<Gate>, Notice> {
     let own = config_file(file)?;
     let mut gates: Vec<Gate> = own.iter().map(|file| file.loaded.gate.clone()).collect();
     if file.is_none() {
         gates.extend(accepted_before(own.as_ref())?);
-        let path = project.map(|top| top.join(PROJECT_FILE));
-        if let Some(path) = &path
-            && let Some(text) = accepted::text_of(path)?
-        {
-            let settings = Gate::strictest(&gates).cloned().unwrap_or_default();
-            gates.push(settings.for_project(rules_in(path, &text)?));
+        let settings = Gate::strictest(&gates).cloned().unwrap_or_default();
+        for top in directory.ancestors() {
+            let path = top.join(PROJECT_FILE);
+            if let Some(text) = accepted::text_of(&path)? {
+                gates.push(settings.for_project(top.as_os_str().as_bytes(), rules_in(&path, &text)?));
+            }
         }
     }
     if gates.is_empty() {

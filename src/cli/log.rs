@@ -1,7 +1,7 @@
 //! `rexec log`: the commands that ran, oldest first, with the newest at the end.
 
 use std::io::{self, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
@@ -21,6 +21,7 @@ use crate::text::banner::{duration, signal_name};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::name::name_of;
+use crate::text::plain_path::plain_path;
 
 pub(super) const VERB: Verb = Verb {
     term: "log",
@@ -126,14 +127,7 @@ fn count(text: &str) -> Option<usize> {
 /// A directory as a person names it: a path, or one name of a path.
 fn set_dir(query: &mut Query, given: &mut Given<'_>) {
     let Some(given) = given.filled("a directory, as in --cwd .") else { return };
-    let mut dir = std::env::current_dir().unwrap_or_default();
-    for part in Path::new(&given).components() {
-        match part {
-            Component::ParentDir => drop(dir.pop()),
-            Component::CurDir => {}
-            other => dir.push(other),
-        }
-    }
+    let dir = plain_path(std::env::current_dir().unwrap_or_default(), Path::new(&given));
     let is_name = !given.contains('/') && ![".", ".."].contains(&given.as_str());
     query.dir_name = is_name.then_some(given);
     query.dir = Some(dir);

@@ -41,14 +41,14 @@ rexec untrust. A file that you have not trusted does not count, and is named on
 the console once. A process of an agent can neither trust nor untrust, as far
 as that is seen: see rexec help answer.
 
-The project of a command is the innermost one with a .git that it begins in. A
-cd in its text changes nothing, and a repository within another has rules of
-its own only. The host looks for a changed file when it judges a command, and
-at most once in a second; never behind a symbolic link, or on a network file
-system or one in user space, where looking might wait: there, what you have
-trusted holds unseen, and it holds nowhere where the journal's directory is on
-one. Commands in an agent's sandbox are not judged, and a host with --no-config
-judges none.
+They hold for each command that begins in the project's directory or below it,
+also in a repository within it, which may have further rules of its own. A cd
+in a command's text changes nothing. The host looks for a changed file when it
+judges a command, and at most once in a second; never behind a symbolic link,
+or on a network file system or one in user space, where looking might wait:
+there, what you have trusted holds unseen, and it holds nowhere where the
+journal's directory is on one. Commands in an agent's sandbox are not judged,
+and a host with --no-config judges none.
 ",
     codes: &[(1, "there is no such file, it has a mistake, or nothing was changed")],
     examples: &["rexec trust", "rexec trust --yes ~/src/web", "rexec trust --list"],

@@ -367,6 +367,7 @@ impl Gate {
         from: &str,
         is_secret: impl Fn(&[&[u8]]) -> bool,
     ) -> Result<Learned, Unlearnable> {
+        let facts = &self.own_facts(facts);
         let project = facts.project.or(facts.directory).and_then(|project| std::str::from_utf8(project).ok());
         // A name with a star stands for others in a rule.
         let project = project.filter(|path| path.starts_with('/') && !path.contains('*'));

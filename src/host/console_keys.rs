@@ -163,7 +163,7 @@ impl Host {
         let directory = pending.directory();
         let directory = directory.as_os_str().as_bytes();
         let top = pending.command.depth.and_then(|depth| above(directory, depth));
-        let rules = self.rules.rules(top, self.turn.now, &mut self.screen).ok_or_else(nothing)?;
+        let rules = self.rules.rules(directory, top, self.turn.now, &mut self.screen).ok_or_else(nothing)?;
         let learned = rules.learnable(&pending.command, directory, &from);
         let learned = learned.map_err(|why| format!("#{number} can be allowed only once (y): {}", why.words()))?;
         let home = std::env::var("HOME").unwrap_or_default();

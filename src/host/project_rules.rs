@@ -1,7 +1,7 @@
 //! The rules of projects: `.rexec.toml` at the top of a git project, which an agent may have written.
 //!
-//! Invariants: only a text that a person trusts counts, and it counts as it was then, whatever becomes of the file; such
-//! rules ask or deny, and never loosen what others say.
+//! Invariants: only a text that a person trusts counts, and it counts as it was then, whatever becomes of the file, in all
+//! directories below it, whatever a caller says of its project; such rules ask or deny, and never loosen what others say.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,7 +14,10 @@ use super::rules::Rules;
 use super::watched_file::{Content, Texts, WatchedFile, Whose};
 use crate::gate::{self, PROJECT_FILE, RuleList};
 use crate::limits;
+use crate::recorder;
+use crate::sys::process;
 use crate::text::escape::escape_line;
+use crate::text::plain_path::plain_path;
 
 /// Columns of a sentence about such a file.
 const SENTENCE_COLUMNS: usize = 400;
@@ -23,6 +26,8 @@ const SENTENCE_COLUMNS: usize = 400;
 pub(super) struct ProjectRules {
     /// The journal's directory.
     home: PathBuf,
+    /// The tops of the projects whose files a person trusts.
+    trusted: Vec<PathBuf>,
     /// By their tops.
     known: BTreeMap<Vec<u8>, Project>,
 }
@@ -37,16 +42,37 @@ struct Project {
 
 impl ProjectRules {
     pub(super) fn new(home: PathBuf) -> Self {
-        Self { home, known: BTreeMap::new() }
+        Self { trusted: trusted(&home), home, known: BTreeMap::new() }
     }
 
-    /// The rules of the project with this top. Looks for changes, if that is due; `say` is told what a person should know.
-    pub(super) fn rules(
+    /// The rules of the projects that a directory lies in: those that are trusted, and the one with this top. Looks for
+    /// changes, if that is due; `say` is told what a person should know.
+    pub(super) fn all_rules(
+        &mut self,
+        directory: &[u8],
+        top: Option<&[u8]>,
+        settings: &Rc<Rules>,
+        now: Instant,
+        mut say: impl FnMut(String),
+    ) -> Vec<Rc<Rules>> {
+        let directory = Path::new(OsStr::from_bytes(directory));
+        // A program that names a directory may write it so.
+        let plain = plain_path(PathBuf::new(), directory);
+        let is_in = |top: &&PathBuf| directory.starts_with(top) || plain.starts_with(top);
+        let trusted = self.trusted.iter().filter(is_in);
+        let mut tops: Vec<Vec<u8>> = trusted.map(|trusted| trusted.as_os_str().as_bytes().to_vec()).collect();
+        if let Some(top) = top.filter(|&top| tops.iter().all(|trusted| trusted != top)) {
+            tops.push(top.to_vec());
+        }
+        tops.iter().filter_map(|top| self.rules(top, settings, now, &mut say)).collect()
+    }
+
+    fn rules(
         &mut self,
         top: &[u8],
         settings: &Rc<Rules>,
         now: Instant,
-        say: impl FnOnce(String),
+        say: &mut impl FnMut(String),
     ) -> Option<Rc<Rules>> {
         if !self.known.contains_key(top) && self.known.len() >= limits::PROJECTS_MAX {
             let oldest = self.known.iter().min_by_key(|(_, project)| project.watched.looked_at());
@@ -63,11 +89,12 @@ impl ProjectRules {
         {
             say(escape_line(&remark, SENTENCE_COLUMNS));
         }
-        project.with(settings)
+        project.with(top, settings)
     }
 
     /// A person has changed what is trusted.
     pub(super) fn look_again(&mut self) {
+        self.trusted = trusted(&self.home);
         self.known.values_mut().for_each(|project| project.watched.look_again());
     }
 }
@@ -99,17 +126,25 @@ impl Project {
         remark
     }
 
-    fn with(&mut self, settings: &Rc<Rules>) -> Option<Rc<Rules>> {
+    fn with(&mut self, top: &[u8], settings: &Rc<Rules>) -> Option<Rc<Rules>> {
         if self.rules.is_empty() {
             return None;
         }
         match &self.with_settings {
             Some((known, rules)) if Rc::ptr_eq(known, settings) => Some(Rc::clone(rules)),
             _ => {
-                let rules = Rc::new(settings.for_project(self.rules.clone()));
+                let rules = Rc::new(settings.for_project(top, self.rules.clone()));
                 self.with_settings = Some((Rc::clone(settings), Rc::clone(&rules)));
                 Some(rules)
             }
         }
     }
+}
+
+/// The tops of the projects whose files a person trusts. None if those cannot be read.
+fn trusted(home: &Path) -> Vec<PathBuf> {
+    let all = recorder::all_accepted(home, process::uid()).unwrap_or_default().into_iter();
+    all.filter(|(path, _)| path.ends_with(PROJECT_FILE))
+        .filter_map(|(path, _)| Some(path.parent()?.to_owned()))
+        .collect()
 }

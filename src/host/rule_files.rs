@@ -48,13 +48,20 @@ impl RuleFiles {
         self.files.as_ref().is_some_and(|files| files.own.layers().next().is_some())
     }
 
-    /// The rules for a command in the project with this top. Looks for changes, if that is due.
-    pub(super) fn rules(&mut self, top: Option<&[u8]>, now: Instant, screen: &mut Screen) -> Option<RuleLayers> {
+    /// The rules for a command that begins in this directory, in the git project with this top. Looks for changes, if that
+    /// is due.
+    pub(super) fn rules(
+        &mut self,
+        directory: &[u8],
+        top: Option<&[u8]>,
+        now: Instant,
+        screen: &mut Screen,
+    ) -> Option<RuleLayers> {
         let Files { own, projects, defaults, .. } = self.files.as_mut()?;
         own.look(now).into_iter().for_each(|remark| say(&remark, screen));
         let settings = own.strictest().unwrap_or(defaults);
-        let of_project = top.and_then(|top| projects.rules(top, settings, now, |remark| say(&remark, screen)));
-        RuleLayers::of(own.layers().chain(of_project))
+        let of_projects = projects.all_rules(directory, top, settings, now, |remark| say(&remark, screen));
+        RuleLayers::of(own.layers().chain(of_projects))
     }
 
     /// A person has changed what they accept, or trust.

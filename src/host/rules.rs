@@ -68,9 +68,9 @@ impl Rules {
         self.gate.is_used()
     }
 
-    /// The rules of a project with the settings of these.
-    pub(super) fn for_project(&self, rules: RuleList) -> Self {
-        Self::new(self.gate.for_project(rules))
+    /// The rules of the project with this top, and the settings of these.
+    pub(super) fn for_project(&self, top: &[u8], rules: RuleList) -> Self {
+        Self::new(self.gate.for_project(top, rules))
     }
 
     /// Returns true if they refuse and hold commands.

@@ -53,7 +53,7 @@ pub(super) fn explain(call: &GateCall, word: &OsStr) -> Result<u8, Notice> {
         told::tell("the journal keeps only the beginning of this command: the rest is not judged");
     }
     let project = project_of(&past.directory);
-    let gates = gates(call.file.as_deref(), project)?;
+    let gates = gates(call.file.as_deref(), &past.directory)?;
     let judged = past.read_by(project, |leaves, facts| Judged::of_all(&gates, leaves, facts));
     print(&judged, call.is_json)
 }

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::rules::{end, host};
 use crate::exec::{rexec, said};
+use crate::rpc::client::Client;
 use crate::support::call::{Call, Target, dir};
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;
@@ -148,5 +149,44 @@ fn what_may_not_stand_in_a_projects_file_is_refused_with_its_place() {
     assert!(rexec_in(&host, &top, &["trust"]).2.contains("it is no regular file\n"));
     let none = std::env::temp_dir();
     assert!(rexec_in(&host, &none, &["trust"]).2.contains("is in no git project\n"));
+    host.finish();
+}
+
+/// A command is in all projects whose directories it lies in, whatever its agent has made there.
+#[test]
+fn no_repository_within_a_project_is_free_of_its_rules() {
+    let host = host(OWN, PLAIN);
+    let project_rule = "[[rule]]\ndo = 'deny'\nrun = 'touch'\noutside = ['$PROJECT']\n";
+    let top = project(&host, "web", &(denies("push") + project_rule));
+    assert_eq!(rexec_in(&host, &top, &["trust", "--yes"]).0, 0);
+    let inner = top.join("src/deep");
+    fs::create_dir_all(inner.join(".git")).expect("a directory");
+    assert_eq!([code(&host, &inner, "push"), code(&host, &inner, "pull")], [126, 0]);
+    assert_eq!(rexec_in(&host, &inner, &["gate", "test", "printf push"]).0, 4);
+
+    // The inner one's own rules count, too.
+    fs::write(inner.join(".rexec.toml"), denies("pull")).expect("a file");
+    assert_eq!(rexec_in(&host, &inner, &["trust", "--yes"]).0, 0);
+    assert_eq!([code(&host, &inner, "push"), code(&host, &inner, "pull"), code(&host, &inner, "x")], [126, 126, 0]);
+    assert_eq!(code(&host, &top, "pull"), 0);
+    let ended = end(&host, host.journal().of_type("start").count() as u64);
+    assert!(ended["gate"].is_null(), "{ended}");
+
+    // The project of a rule is the one whose rule it is.
+    let touch = |directory: &Path, file: &str| {
+        let call = Call { dir: dir(directory), ..host.call(&format!("touch {file}")) };
+        call.run(Target::Shim(&host.socket())).code()
+    };
+    assert_eq!([touch(&inner, "../a"), touch(&inner, "../../../b")], [0, 126]);
+    // Nor does it help to write the directory in another way.
+    fs::create_dir(host.home.join("other")).expect("a directory");
+    let back = host.home.join("other/../web/src");
+    let answer = Client::new(&host).call("exec.run", &json!({"command": "printf push", "dir": back}));
+    assert_eq!(answer["stdout"], "", "{answer}");
+    let free = host.home.join("websites");
+    fs::create_dir(&free).expect("a directory");
+    assert_eq!(code(&host, &free, "push"), 0, "its name only begins like the project's");
+    assert_eq!(rexec_in(&host, &top, &["untrust"]).0, 0);
+    assert_eq!([code(&host, &inner, "push"), code(&host, &inner, "pull")], [0, 126]);
     host.finish();
 }
