@@ -103,7 +103,14 @@ fn told(event: &Event) -> Option<String> {
             format!("#{} {ended}{}\n", note.run, why.unwrap_or_default())
         }
         Event::Held(note) => format!("#{} asks whether it may run: {}\n", note.run, shown(&note.leaf)),
-        Event::Decided(note) => format!("#{} {}\n", note.run, if note.allow { "may run" } else { "may not run" }),
+        Event::Decided(note) => {
+            let decided = match (note.allow, note.next_ms) {
+                (true, None) => "may run",
+                (true, Some(_)) => "has ended; the next run of it may pass",
+                (false, _) => "may not run",
+            };
+            format!("#{} {decided}\n", note.run)
+        }
         Event::Output(_) | Event::Remark(_) | Event::Closed(_) => return None,
     })
 }

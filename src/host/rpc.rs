@@ -43,10 +43,12 @@ use super::runs::Runs;
 use super::turn::{PeerId, Turn};
 use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
+use crate::front::rpc::answers::DecidedNote;
 use crate::front::rpc::error::RpcError;
+use crate::front::rpc::events::{RpcEvent, event};
 use crate::front::rpc::methods::RpcMethod;
 use crate::front::rpc::params::Encoding;
-use crate::front::rpc::reply::{RequestId, put_error, put_result};
+use crate::front::rpc::reply::{RequestId, put_error, put_event, put_result};
 use crate::limits;
 use kept_run::KeptRun;
 use pace::RequestPace;
@@ -302,6 +304,18 @@ impl RpcClients {
         }
         self.kept.insert(job, run);
         turn.touch(job);
+    }
+
+    /// Tells those who watch all runs of a decision on a run that has ended. One that takes too little misses it.
+    fn tell_late_decision(&mut self, note: &DecidedNote, peers: &mut Peers) {
+        for (&id, client) in &self.all {
+            let all = client.subscriptions.values().filter(|known| known.is_for_all);
+            for _ in all.filter(|known| known.told.has(event::Decided::WORD)) {
+                let Some(peer) = peers.get_mut(id).filter(|peer| !watcher::is_full(peer.out.pending())) else { break };
+                put_event::<event::Decided>(note, peer.out.buffer());
+                self.touched.insert(id);
+            }
+        }
     }
 
     fn has_watchers_of_all(&self) -> bool {

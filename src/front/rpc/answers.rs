@@ -10,7 +10,7 @@ use super::gathered::GatheredOutput;
 use super::kept_output::Gathering;
 use super::listing::{LeftRun, ListedRun};
 use super::ring::{Gone, OutputRing};
-use crate::core::entry::{Consequence, Decision, Entry, Judgement, PortHeld};
+use crate::core::entry::{Consequence, Decider, Decision, Entry, Judgement, PortHeld};
 use crate::core::job::Question;
 use crate::front::how_ended::HowEnded;
 use crate::limits;
@@ -350,14 +350,26 @@ pub enum AskState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecidedNote {
     pub run: u64,
-    /// The run begins; else it is refused.
+    /// The run begins, or the next one of the same command passes; else it is refused.
     pub allow: bool,
     /// `console`, `client`, `token` or `timeout`.
     pub by: Cow<'static, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The time for which the run was held, milliseconds.
+    /// The time since it was asked, milliseconds.
     pub waited_ms: u64,
+    /// The run had ended. As in [`Answered`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_ms: Option<u64>,
+}
+
+impl DecidedNote {
+    /// A client's decision on an ask that nobody had answered in time.
+    #[must_use]
+    pub fn late(ask: &ListedAsk, allow: bool, answered: &Answered) -> Self {
+        let (run, by) = (ask.run, Decider::Client.word().into());
+        Self { run, allow, by, why: None, waited_ms: ask.asked_ms_ago, next_ms: answered.next_ms }
+    }
 }
 
 /// An event of a run on which a person decides.
@@ -384,7 +396,8 @@ impl HoldNote {
             Entry::Decided(decision, waited) => {
                 let Decision { is_yes, by, why } = &**decision;
                 let (by, why) = (by.word().into(), why.as_deref().map(line));
-                Some(Self::Decided(DecidedNote { run, allow: *is_yes, by, why, waited_ms: ms(*waited) }))
+                let waited_ms = ms(*waited);
+                Some(Self::Decided(DecidedNote { run, allow: *is_yes, by, why, waited_ms, next_ms: None }))
             }
             _ => None,
         }

@@ -5,7 +5,7 @@ use super::serve::RpcService;
 use crate::core::engine::JobId;
 use crate::core::entry::{Decider, Decision};
 use crate::core::job::Job;
-use crate::front::rpc::answers::{Answered, AskList, AskState, ListedAsk};
+use crate::front::rpc::answers::{Answered, AskList, AskState, DecidedNote, ListedAsk};
 use crate::front::rpc::error::{BAD_PARAMS, NOT_HELD, RpcError};
 use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::{DecideParams, NoParams};
@@ -39,24 +39,27 @@ impl RpcService<'_> {
     /// Decides on the next run of a command, when nobody has decided on this one in time.
     fn decide_later(&mut self, run: u64, allow: bool, why: Option<&str>) -> Served<method::Decide> {
         let now = self.commands.turn.now;
-        let is_listed = self.later.list(now).any(|ask| ask.run == run);
-        if is_listed && why.is_some() {
+        let listed = self.later.list(now).find(|ask| ask.run == run);
+        if listed.is_some() && why.is_some() {
             let sentence = format!("why: run {run} has ended, and its agent reads no more of it");
             return Err(RpcError::new(BAD_PARAMS, sentence));
         }
-        if !self.later.answer(run, allow, now) {
+        let Some(ask) = listed.filter(|_| self.later.answer(run, allow, now)) else {
             let hint = "rexec ps --asks shows what may be answered";
             return Err(RpcError::new(NOT_HELD, format!("run {run} is not held")).hint(hint));
-        }
+        };
         self.commands.runs.prompts.on_key(now);
-        if allow {
+        let answered = if allow {
             self.commands
                 .screen
                 .say(format_args!("… what #{run} asked about may run next time: a client of yours said yes"));
-            return Ok(Some(Answered::for_next(limits::LATER_KEPT)));
-        }
-        self.commands.screen.say(format_args!("… #{run} asks no more: a client of yours said no"));
-        Ok(Some(Answered::default()))
+            Answered::for_next(limits::LATER_KEPT)
+        } else {
+            self.commands.screen.say(format_args!("… #{run} asks no more: a client of yours said no"));
+            Answered::default()
+        };
+        self.rpc.tell_late_decision(&DecidedNote::late(&ask, allow, &answered), self.commands.peers);
+        Ok(Some(answered))
     }
 }
 

@@ -450,6 +450,14 @@ fn programs_are_told_of_what_is_held_and_of_what_was_decided() {
     let note = client.note("exec.decided", 2);
     assert_eq!((&note["allow"], &note["by"]), (&json!(false), &json!("timeout")), "{note}");
     refused(&mut held);
+    client.story(2);
+    // Somebody answers later.
+    for (allow, next) in [(true, json!(600_000)), (false, Value::Null)] {
+        late.call("exec.decide", &json!({"run": 2, "allow": allow}));
+        let note = client.note("exec.decided", 2);
+        assert_eq!((&note["allow"], &note["by"], &note["next_ms"]), (&json!(allow), &json!("client"), &next), "{note}");
+        assert!(note["waited_ms"].is_u64() && note.get("why").is_none(), "{note}");
+    }
     drop((client, late, last));
     host.finish();
 }
