@@ -93,6 +93,7 @@ mod prompt_policy;
 mod rate_count;
 mod recorder_link;
 mod recorder_process;
+mod refused_order;
 mod reports;
 mod requests;
 mod rpc;

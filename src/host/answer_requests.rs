@@ -49,7 +49,7 @@ impl Host {
         }
         match self.commands().control(job).and_then(|run| run.signal(Signal::new(signal))) {
             Ok(()) => self.peers.answer(id, &Answer::Send { seq: job.0, bytes: 0 }, &mut self.turn, &mut self.engine),
-            Err(notice) => self.fail(id, &notice),
+            Err(refused) => self.fail(id, &refused.into()),
         }
     }
 

@@ -5,6 +5,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
+use rexec_sh::protocol::notice::Notice;
+
 use super::Host;
 use super::answering::Answerer;
 use super::prompt_policy::young_until;
@@ -250,8 +252,8 @@ impl Host {
 
     fn kill_by_key(&mut self, job: JobId) {
         let request = KillRequest { peer: None, job, by: Stopper::Console, grace: self.options.grace };
-        if let Err(notice) = self.commands().end_run(request) {
-            self.screen.tell(notice.problem, self.turn.now);
+        if let Err(refused) = self.commands().end_run(request) {
+            self.screen.tell(Notice::from(refused).problem, self.turn.now);
         }
     }
 

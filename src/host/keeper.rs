@@ -5,12 +5,11 @@
 
 use std::time::Instant;
 
-use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::{Pid, Signal};
 
 use super::context::Context;
-use super::notices::not_there;
 use super::peers::Peers;
+use super::refused_order::{Obstacle, RefusedOrder};
 use super::reports::{ReportedRun, Reports};
 use super::run::{ActiveRun, Description, LeftOver};
 use super::runs::{KillRequest, Runs};
@@ -141,8 +140,8 @@ pub(super) enum Owner<'a> {
 impl<'a> Owner<'a> {
     /// # Errors
     /// Nothing of the run lives.
-    pub(super) fn of(job: JobId, runs: &'a mut Runs, reports: &'a mut Reports) -> Result<Self, Notice> {
-        match Keeper::of(job, runs, reports).ok_or_else(|| not_there(job))? {
+    pub(super) fn of(job: JobId, runs: &'a mut Runs, reports: &'a mut Reports) -> Result<Self, RefusedOrder> {
+        match Keeper::of(job, runs, reports).ok_or(RefusedOrder::new(job, Obstacle::NotThere))? {
             Keeper::Guard(_) => Ok(Self::Guarded(runs)),
             Keeper::Shim(_) => Ok(Self::Reported(reports)),
         }
@@ -154,7 +153,7 @@ impl RunControl<'_> {
     ///
     /// # Errors
     /// Its processes cannot be found.
-    pub(super) fn kill(self, request: KillRequest) -> Result<(), Notice> {
+    pub(super) fn kill(self, request: KillRequest) -> Result<(), RefusedOrder> {
         match self.owner {
             Owner::Guarded(runs) => {
                 let who = stopper_words(request.by);
@@ -171,7 +170,7 @@ impl RunControl<'_> {
     ///
     /// # Errors
     /// Its processes cannot be found.
-    pub(super) fn signal(self, signal: Signal) -> Result<(), Notice> {
+    pub(super) fn signal(self, signal: Signal) -> Result<(), RefusedOrder> {
         match self.owner {
             Owner::Guarded(runs) => runs.signal(self.job, signal, self.engine, self.turn.now),
             Owner::Reported(reports) => reports.signal(self.job, signal)?,
@@ -183,7 +182,7 @@ impl RunControl<'_> {
     ///
     /// # Errors
     /// It has not begun, is about to end, or cannot be found.
-    pub(super) fn pause(self) -> Result<Pid, Notice> {
+    pub(super) fn pause(self) -> Result<Pid, RefusedOrder> {
         match self.owner {
             Owner::Guarded(runs) => {
                 // Its guard may have reported since the last turn that it has begun.

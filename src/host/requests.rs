@@ -248,7 +248,7 @@ impl Host {
         };
         match answer {
             Ok(answer) => self.peers.answer(id, &answer, &mut self.turn, &mut self.engine),
-            Err(notice) => self.fail(id, &notice),
+            Err(refused) => self.fail(id, &refused.into()),
         }
     }
 

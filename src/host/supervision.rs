@@ -11,6 +11,7 @@ use super::keeper::{Keeper, Owner, RunControl};
 use super::notices::not_there;
 use super::peers::Peers;
 use super::recorder_link::RecorderLink;
+use super::refused_order::{Obstacle, RefusedOrder};
 use super::reports::Reports;
 use super::runs::{InUse, KillRequest, Runs};
 use super::screen::Screen;
@@ -86,12 +87,12 @@ impl Commands<'_> {
         let request = KillRequest { peer: Some(id), job: JobId(seq), by: Stopper::Kill, grace };
         match self.end_run(request) {
             Ok(()) => self.peers.end_greeting(id),
-            Err(notice) => self.fail(id, &notice),
+            Err(refused) => self.fail(id, &refused.into()),
         }
     }
 
     /// Ends a command wherever it runs, or what it left running.
-    pub(super) fn end_run(&mut self, request: KillRequest) -> Result<(), Notice> {
+    pub(super) fn end_run(&mut self, request: KillRequest) -> Result<(), RefusedOrder> {
         self.control(request.job)?.kill(request)
     }
 
@@ -104,7 +105,7 @@ impl Commands<'_> {
     ///
     /// # Errors
     /// Nothing of it lives.
-    pub(super) fn control(&mut self, job: JobId) -> Result<RunControl<'_>, Notice> {
+    pub(super) fn control(&mut self, job: JobId) -> Result<RunControl<'_>, RefusedOrder> {
         let Self { turn, engine, peers, screen, runs, reports, .. } = self;
         Ok(RunControl { job, owner: Owner::of(job, runs, reports)?, turn, engine, peers, screen })
     }
@@ -173,15 +174,15 @@ impl Commands<'_> {
     }
 
     /// Pauses a command. `why` is for the console.
-    pub(super) fn pause(&mut self, job: JobId, why: &str) -> Result<Answer, Notice> {
+    pub(super) fn pause(&mut self, job: JobId, why: &str) -> Result<Answer, RefusedOrder> {
         let below = self.control(job)?.pause()?;
         self.screen.say(format_args!("… #{} is paused: {why}", job.0));
         Ok(Answer::Pause { seq: job.0, guard: below.number() })
     }
 
-    pub(super) fn resume(&mut self, job: JobId) -> Result<Answer, Notice> {
+    pub(super) fn resume(&mut self, job: JobId) -> Result<Answer, RefusedOrder> {
         if !self.control(job)?.resume() {
-            return Err(Notice::failed(format_args!("#{} is not paused", job.0), "rexec ps shows what is paused"));
+            return Err(RefusedOrder::new(job, Obstacle::NotPaused));
         }
         self.screen.say(format_args!("… #{} is resumed", job.0));
         Ok(Answer::Resume { seq: job.0 })

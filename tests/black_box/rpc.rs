@@ -7,4 +7,5 @@ mod masked;
 mod misbehaving;
 mod openrpc;
 mod output;
+mod refused;
 mod runs;

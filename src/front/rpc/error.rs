@@ -29,6 +29,8 @@ errors! {
     NO_SUCH_SESSION = -32_007, "the session is not there";
     NOT_A_PERSONS = -32_008, "the caller is an agent's process, and only a person decides that";
     NOT_HELD = -32_009, "the run is not held";
+    /// It is not over, but has not begun, is not paused, is about to end, or cannot be found.
+    RUN_NOT_READY = -32_010, "the run cannot take that order now; message says why";
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +96,13 @@ impl RpcError {
     #[must_use]
     pub fn run_is_over(run: u64) -> Self {
         Self::new(RUN_IS_OVER, format!("run {run} is over")).hint("exec.status says how it ended")
+    }
+
+    /// The run has ended, and what it left running goes on.
+    #[must_use]
+    pub fn run_has_left(run: u64) -> Self {
+        let hint = "exec.left has what it left running, and exec.cancel ends that";
+        Self::new(RUN_IS_OVER, format!("run {run} is over")).hint(hint)
     }
 
     /// The error for a run that goes on, but takes no input.

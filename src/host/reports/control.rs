@@ -17,8 +17,8 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
 use crate::front::answer::Answer;
 use crate::guard::orphans;
-use crate::host::notices::not_there;
 use crate::host::peers::Peers;
+use crate::host::refused_order::{Obstacle, RefusedOrder};
 use crate::host::runs::KillRequest;
 use crate::host::turn::Turn;
 use crate::limits;
@@ -28,16 +28,15 @@ impl Reports {
     ///
     /// # Errors
     /// There is no such run, or its shim cannot be found.
-    fn found(&mut self, job: JobId) -> Result<(&mut ReportedRun, Targets), Notice> {
-        let key = self.key_of(job).ok_or_else(|| not_there(job))?;
+    fn found(&mut self, job: JobId) -> Result<(&mut ReportedRun, Targets), RefusedOrder> {
+        let refused = |why| RefusedOrder::new(job, why);
+        let key = self.key_of(job).ok_or_else(|| refused(Obstacle::NotThere))?;
         let found = self.targets(key);
-        let run = self.runs.get_mut(&key).ok_or_else(|| not_there(job))?;
-        if let Some(targets) = found {
-            return Ok((run, targets));
+        let run = self.runs.get_mut(&key).ok_or_else(|| refused(Obstacle::NotThere))?;
+        match found {
+            Some(targets) => Ok((run, targets)),
+            None => Err(refused(Obstacle::Lost { sandbox: run.sandbox().to_owned() })),
         }
-        let problem =
-            format_args!("#{} runs in its sandbox ({}), and its process cannot be found", job.0, run.sandbox());
-        Err(Notice::failed(problem, "end it in its agent"))
     }
 
     /// Ends a command; asked twice, at once. The answer comes when it is over.
@@ -49,7 +48,7 @@ impl Reports {
         request: KillRequest,
         engine: &mut Engine,
         now: Instant,
-    ) -> Result<(), Notice> {
+    ) -> Result<(), RefusedOrder> {
         let KillRequest { peer, job, by, grace } = request;
         let (run, _) = self.found(job)?;
         if peer.is_some() {
@@ -62,22 +61,21 @@ impl Reports {
     }
 
     /// Sends a signal to every process of a command.
-    pub(in crate::host) fn signal(&mut self, job: JobId, signal: Signal) -> Result<(), Notice> {
+    pub(in crate::host) fn signal(&mut self, job: JobId, signal: Signal) -> Result<(), RefusedOrder> {
         let (_, targets) = self.found(job)?;
         orphans::signal(&targets.all(), signal);
         Ok(())
     }
 
     /// Stops every process of a command. Returns its shim.
-    pub(in crate::host) fn pause(&mut self, job: JobId, engine: &Engine) -> Result<Pid, Notice> {
+    pub(in crate::host) fn pause(&mut self, job: JobId, engine: &Engine) -> Result<Pid, RefusedOrder> {
         let (run, targets) = self.found(job)?;
         if engine.job(job).is_some_and(Job::is_stopping) {
-            let problem = format_args!("#{} cannot be paused: it is about to end", job.0);
-            return Err(Notice::failed(problem, "rexec ps shows what runs"));
+            return Err(RefusedOrder::new(job, Obstacle::Ending));
         }
         let pid = match &targets {
             Targets::Below(shim) => shim.pid,
-            Targets::Left(left) => left.first().ok_or_else(|| not_there(job))?.pid,
+            Targets::Left(left) => left.first().ok_or(RefusedOrder::new(job, Obstacle::NotThere))?.pid,
         };
         let paused = run.paused.get_or_insert_default();
         paused.stop(limits::REPORT_PAUSE_ROUNDS_MAX, || targets.whole());

@@ -13,6 +13,7 @@ use crate::front::rpc::error::{BAD_PARAMS, RpcError};
 use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::{CancelParams, ResizeParams, RunParams, SignalParams, WriteParams};
 use crate::host::context::Context;
+use crate::host::refused_order::{Obstacle, RefusedOrder};
 use crate::host::runs::{InputState, KillRequest};
 use crate::host::supervision::Commands;
 use crate::limits;
@@ -49,8 +50,20 @@ impl RpcService<'_> {
     /// A run that is not over. It is over for a client from the moment its exit can be told, although a process that
     /// it left may hold its output open a little longer.
     fn running(&mut self, job: JobId) -> Result<(), RpcError> {
-        let is_over = self.kept(job)?.end().is_some();
-        if is_over { Err(RpcError::run_is_over(job.0)) } else { Ok(()) }
+        match self.kept(job).map(|run| run.end().is_some()) {
+            Ok(true) => Err(RpcError::run_is_over(job.0)),
+            Ok(false) => Ok(()),
+            Err(_) if self.commands.keeper(job).is_some() => Err(RpcError::run_has_left(job.0)),
+            Err(unknown) => Err(unknown),
+        }
+    }
+
+    fn refused(&self, refused: &RefusedOrder) -> RpcError {
+        let RefusedOrder { job, why } = refused;
+        match why {
+            Obstacle::NotThere if !self.rpc.kept.contains_key(job) => RpcError::no_such_run(job.0),
+            _ => refused.for_program(),
+        }
     }
 }
 
@@ -80,36 +93,24 @@ impl Serve<method::Signal, Requester> for RpcService<'_> {
         };
         let job = JobId(params.run);
         self.running(job)?;
-        self.commands.control(job).and_then(|run| run.signal(signal)).map_err(|notice| RpcError::from(&notice))?;
+        let done = self.commands.control(job).and_then(|run| run.signal(signal));
+        done.map_err(|refused| self.refused(&refused))?;
         Ok(Some(Done {}))
-    }
-}
-
-impl RpcService<'_> {
-    /// Checks that something of a run lives.
-    fn living(&self, job: JobId) -> Result<(), RpcError> {
-        match self.commands.keeper(job) {
-            Some(_) => Ok(()),
-            None if self.rpc.kept.contains_key(&job) => Err(RpcError::run_is_over(job.0)),
-            None => Err(RpcError::no_such_run(job.0)),
-        }
     }
 }
 
 impl Serve<method::Pause, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, params: RunParams) -> Served<method::Pause> {
-        let job = JobId(params.run);
-        self.living(job)?;
-        self.commands.pause(job, "a client asked").map_err(|notice| RpcError::from(&notice))?;
+        let done = self.commands.pause(JobId(params.run), "a client asked");
+        done.map_err(|refused| self.refused(&refused))?;
         Ok(Some(Done {}))
     }
 }
 
 impl Serve<method::Resume, Requester> for RpcService<'_> {
     fn serve(&mut self, _: &Requester, params: RunParams) -> Served<method::Resume> {
-        let job = JobId(params.run);
-        self.living(job)?;
-        self.commands.resume(job).map_err(|notice| RpcError::from(&notice))?;
+        let done = self.commands.resume(JobId(params.run));
+        done.map_err(|refused| self.refused(&refused))?;
         Ok(Some(Done {}))
     }
 }
@@ -128,7 +129,7 @@ impl Serve<method::Cancel, Requester> for RpcService<'_> {
                 return Ok(Some(Cancelled { running }));
             }
             let ended = self.commands.end_run(KillRequest { peer: None, job, by, grace });
-            return ended.map(|()| Some(Cancelled { running })).map_err(|notice| RpcError::from(&notice));
+            return ended.map(|()| Some(Cancelled { running })).map_err(|refused| self.refused(&refused));
         }
         if self.commands.keeper(job).is_none() {
             self.kept(job)?;

@@ -6,8 +6,8 @@ use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::job::{Job, Order};
 use crate::host::orphan_hunt::OrphanHunt;
+use crate::host::refused_order::{Obstacle, RefusedOrder};
 use crate::host::run::Pause;
-use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::{Pid, Signal};
 
 impl Runs {
@@ -16,12 +16,19 @@ impl Runs {
     ///
     /// # Errors
     /// It has no guard, or is about to end.
-    pub(in crate::host) fn pause(&mut self, job: JobId, engine: &Engine, now: Instant) -> Result<Pid, Notice> {
-        let is_stopping = engine.job(job).is_some_and(Job::is_stopping);
-        let run = self.get_mut(job).filter(|run| !is_stopping && !run.ending.is_pursued());
-        let Some((run, guard)) = run.and_then(|run| run.guard_pid().map(|guard| (run, guard))) else {
-            let problem = format_args!("#{} cannot be paused: it has not begun, or is about to end", job.0);
-            return Err(Notice::failed(problem, "rexec ps shows what runs"));
+    pub(in crate::host) fn pause(&mut self, job: JobId, engine: &Engine, now: Instant) -> Result<Pid, RefusedOrder> {
+        let refused = |why| Err(RefusedOrder::new(job, why));
+        let (known, run) = (engine.job(job), self.get_mut(job));
+        let Some(run) = run else { return refused(Obstacle::NotThere) };
+        if known.is_some_and(Job::is_stopping) || run.ending.is_pursued() {
+            return refused(Obstacle::Ending);
+        }
+        let Some(guard) = run.guard_pid() else {
+            return refused(match known {
+                Some(known) if known.held().is_some() => Obstacle::Held,
+                Some(known) if known.is_queued() || run.is_unbegun() => Obstacle::NotBegun,
+                _ => Obstacle::Unguarded,
+            });
         };
         run.pause = Pause::Paused;
         self.pause_begun(job, now);

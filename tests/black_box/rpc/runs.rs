@@ -346,7 +346,7 @@ fn a_run_is_paused_and_resumed_and_the_console_says_for_whom() {
         assert_eq!(client.error(method, &json!({"run": 99})).0, -32_001);
     }
     let run = client.start(&json!({"command": "sleep 1000"}));
-    assert_eq!(client.error("exec.resume", &json!({"run": run})).1, format!("#{run} is not paused"));
+    assert_eq!(client.error("exec.resume", &json!({"run": run})).1, format!("run {run} is not paused"));
     let console = host.console_text();
     assert!(console.contains("… #1 is paused: a client asked\n"), "{console}");
     assert!(console.contains("… #1 is resumed\n"), "{console}");

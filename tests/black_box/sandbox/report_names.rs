@@ -1,9 +1,11 @@
 //! A report names its rexec-sh. Whatever it names, nobody but its own command is hit by what a person does to it.
 
 use rexec_sh::protocol::report::{Report, RunKey, ShimPlace};
+use serde_json::json;
 
 use super::reporters::{Liar, beginning, own_namespace, records, write};
 use super::reports::{begin, can_run, ended, rexec};
+use crate::rpc::client::Client;
 use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR};
 use crate::support::waiting::PATIENCE;
@@ -40,6 +42,16 @@ fn a_report_that_names_the_host_gives_nobody_a_way_to_the_commands_of_others() {
     for verb in [&["kill", &seq][..], &["pause", &seq], &["kill", "-s", "KILL", &seq]] {
         let said = rexec(&host, verb);
         assert!(said.contains("cannot be found"), "{verb:?}: {said}");
+    }
+    let mut client = Client::new(&host);
+    let run: u64 = seq.parse().expect("a number");
+    for (method, params) in [
+        ("exec.pause", json!({"run": run})),
+        ("exec.signal", json!({"run": run, "signal": "KILL"})),
+        ("exec.cancel", json!({"run": run})),
+    ] {
+        let (code, sentence) = client.error(method, &params);
+        assert!(code == -32_010 && sentence.contains("cannot be found"), "{method}: {code} {sentence}");
     }
     assert!(liar.lives(), "it executes no rexec-sh, and was killed");
     let of_host = format!("names {}", host.pid());
