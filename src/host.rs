@@ -356,7 +356,8 @@ impl Host {
 
     /// Visits every ready source once.
     fn intake(&mut self) {
-        for client in self.rpc.pace.begin_turn(self.turn.now) {
+        for _ in 0..self.rpc.pace.begin_turn(self.turn.now) {
+            let Some(client) = self.rpc.pace.next_late() else { break };
             self.visit_peer(client);
         }
         for token in self.turn.take_ready() {

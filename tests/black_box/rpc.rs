@@ -7,5 +7,6 @@ mod masked;
 mod misbehaving;
 mod openrpc;
 mod output;
+mod pipelined;
 mod refused;
 mod runs;
