@@ -285,3 +285,24 @@ fn an_answer_with_output_has_the_form_of_its_type() {
         assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(line.to_vec()).unwrap());
     }
 }
+
+/// A client's author has nothing else to go by.
+#[test]
+fn the_manual_has_the_bounds_of_the_code() {
+    let page = include_str!("../../cli/help/protocol.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let days = limits::TIMEOUT_MAX.as_secs() / 86_400;
+    for said in [
+        format!("first {} prompts and {} remarks", limits::RPC_PROMPTS_MAX, limits::RPC_REMARKS_MAX),
+        format!("no limit; more than {days} days are refused"),
+        format!("{days} days are the most"),
+        format!("A text may have {} bytes", limits::RPC_TEXT_BYTES),
+        format!("{} requests may wait for texts of one run", limits::RPC_TEXT_WAITS_MAX),
+        format!("{} for anything of it", limits::RPC_RUN_WAITING_MAX),
+        format!("{} foreground commands", limits::RPC_RUNS_MAX),
+        format!("{} requests that wait and {} subscriptions", limits::RPC_WAITING_MAX, limits::RPC_SUBSCRIPTIONS_MAX),
+        format!("all runs or of up to {}", limits::RPC_SUBSCRIBED_MAX),
+        format!("An agent may have {} connections", limits::RPC_CONNECTIONS_MAX),
+    ] {
+        assert!(page.contains(&said), "{said}");
+    }
+}
