@@ -91,15 +91,14 @@
 //! # Who may name whom
 //!
 //! ```text
-//! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }                      cli ▶ undo ▶ { gate, script }
+//! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }      { guard, cli } ▶ undo ▶ { gate, script, sys, text }
 //! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ { gate, script }      gate ▶ { script, text }
 //!                      front, sink, journal ▶ { core, text }      front, sink, recorder ▶ journal
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
 //! ```
 //!
-//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`], [`text`], [`script`],
-//! [`gate`] and [`undo`] are pure: they are told what happened and what time it is, and `script` names std and the limits
-//! alone.
+//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`], [`text`], [`script`] and
+//! [`gate`] are pure: they are told what happened and what time it is, and `script` names std and the limits alone.
 //! mio is named in [`io`] only, nix in [`sys`] and [`guard`] only, which alone make system calls by hand.
 //! `tests/architecture` checks all of this, and that no modules need each other in a circle.
 //!

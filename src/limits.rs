@@ -7,6 +7,7 @@ mod environments;
 mod exec_server;
 mod gates;
 mod journal;
+mod kept;
 mod mcp;
 mod ports;
 mod projects;
@@ -20,7 +21,7 @@ mod undo;
 
 use std::time::Duration;
 
-pub use {callers::*, environments::*, exec_server::*, gates::*, journal::*, mcp::*, ports::*, spares::*};
+pub use {callers::*, environments::*, exec_server::*, gates::*, journal::*, kept::*, mcp::*, ports::*, spares::*};
 pub use {projects::*, reports::*, rpc::*, scripts::*, spans::*, stdio::*, undo::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`process`], [`scheduler`], [`close_kind`], [`closer`], [`caller_descriptor`], [`own_table`],
 //! [`helper`], [`looker`], [`kill`], [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`],
-//! [`terminal`], [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`],
+//! [`terminal`], [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`folder`], [`background`], [`local_time`],
 //! [`locale`], [`mod@poll`].
 
 #![expect(unsafe_code, reason = "system calls live here and in guard")]
@@ -19,6 +19,7 @@ pub mod closer;
 pub mod confinement;
 pub mod fifo;
 pub mod file;
+pub mod folder;
 pub mod helper;
 pub mod kill;
 pub mod local_time;

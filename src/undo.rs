@@ -1,10 +1,16 @@
-//! What a command destroys, as far as its text tells.
+//! What a command destroys: named beforehand, kept, and brought back.
 //!
 //! [`losses`] reads a command's leaves and names the operands whose files go away or change: of `rm`, of a redirection, of
-//! `sed -i`. `rexec explain` shows them.
+//! `sed -i`. [`keep`](keeping::keep) links or copies what they name into the store before the command runs, and writes a manifest;
+//! [`settle`](settling::settle) takes out afterwards what is still there. Both work in processes of their own below the guard.
 
+mod expansion;
+pub mod keeping;
+pub mod manifest;
 mod operand;
 mod operands;
+pub mod settling;
+pub mod store;
 
 pub use operand::{Extent, Loss, Operand, PathPattern, Step};
 pub use operands::{Losses, losses};

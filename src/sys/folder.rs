@@ -1,0 +1,313 @@
+//! Directories held open, and what is done by names in them: for trees of any depth that others may change meanwhile.
+//!
+//! Invariants: no symbolic link is followed, but by [`Folder::follow`]. Listings are read as they are, so names are bytes.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
+use nix::libc;
+use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
+
+use super::io;
+
+/// The longest path that one call gets, bytes. Longer ones are entered in parts.
+const PART_BYTES: usize = 2 << 10;
+
+/// An open directory.
+#[derive(Debug)]
+pub struct Folder(OwnedFd);
+
+/// The sorts of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    Directory,
+    File,
+    Symlink,
+    Fifo,
+    Socket,
+    Device,
+}
+
+/// What stat(2) tells of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    pub sort: Sort,
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub size: u64,
+    /// Seconds and nanoseconds since 1970.
+    pub mtime: (i64, u32),
+    pub dev: u64,
+    pub ino: u64,
+    pub links: u64,
+}
+
+/// A name in a directory. The sort is `None` where the file system does not tell it in listings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub name: Vec<u8>,
+    pub is_directory: Option<bool>,
+}
+
+impl Facts {
+    fn of(stat: &FileStat) -> Self {
+        Self {
+            sort: match stat.st_mode & libc::S_IFMT {
+                libc::S_IFDIR => Sort::Directory,
+                libc::S_IFREG => Sort::File,
+                libc::S_IFLNK => Sort::Symlink,
+                libc::S_IFIFO => Sort::Fifo,
+                libc::S_IFSOCK => Sort::Socket,
+                _ => Sort::Device,
+            },
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            mtime: (stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or_default()),
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+            links: count(stat.st_nlink),
+        }
+    }
+
+    #[must_use]
+    pub fn identity(&self) -> (u64, u64) {
+        (self.dev, self.ino)
+    }
+}
+
+/// The count, whose type differs from one processor to another.
+fn count(count: impl Into<u64>) -> u64 {
+    count.into()
+}
+
+impl Folder {
+    /// Enters a directory by an absolute path without symbolic links, of any length.
+    ///
+    /// # Errors
+    /// As openat2(2); ELOOP or ENOTDIR where a link is on the way.
+    pub fn enter(path: &[u8]) -> io::Result<Self> {
+        let root = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let mut at = Self(openat(AT_FDCWD, c"/", root, Mode::empty()).map_err(io)?);
+        let mut left = path;
+        while !left.is_empty() {
+            let cut = if left.len() <= PART_BYTES {
+                left.len()
+            } else {
+                memchr::memrchr(b'/', &left[..PART_BYTES]).filter(|cut| *cut > 0).unwrap_or(left.len())
+            };
+            let slashes = left[..cut].iter().take_while(|byte| **byte == b'/').count();
+            if slashes < cut {
+                at = at.inner(&left[slashes..cut])?;
+            }
+            left = &left[cut..];
+        }
+        Ok(at)
+    }
+
+    /// Enters a directory below, without links on the way.
+    ///
+    /// # Errors
+    /// As openat2(2).
+    pub fn inner(&self, path: &[u8]) -> io::Result<Self> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let resolve = ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        match openat2(&self.0, path, OpenHow::new().flags(flags).resolve(resolve)) {
+            Err(Errno::ENOSYS | Errno::EPERM) => self.inner_step_by_step(path, flags),
+            entered => Ok(Self(entered.map_err(io)?)),
+        }
+    }
+
+    fn inner_step_by_step(&self, path: &[u8], flags: OFlag) -> io::Result<Self> {
+        let mut at = openat(&self.0, c".", flags, Mode::empty()).map_err(io)?;
+        for step in path.split(|byte| *byte == b'/').filter(|step| !step.is_empty()) {
+            at = openat(&at, step, flags, Mode::empty()).map_err(io)?;
+        }
+        Ok(Self(at))
+    }
+
+    /// Enters a directory by one name, also through a symbolic link, as a program would.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub fn follow(&self, name: &[u8]) -> io::Result<Self> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        Ok(Self(openat(&self.0, name, flags, Mode::empty()).map_err(io)?))
+    }
+
+    /// The path of the directory without links, as the kernel tells it. `None` if it cannot be told.
+    #[must_use]
+    pub fn path(&self) -> Option<Vec<u8>> {
+        use std::os::unix::ffi::OsStringExt;
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", self.0.as_raw_fd())).ok()?;
+        let path = path.into_os_string().into_vec();
+        // A directory that was removed has another name there.
+        let there = Self::enter(&path).ok()?;
+        (there.facts().ok()?.identity() == self.facts().ok()?.identity()).then_some(path)
+    }
+
+    /// The facts of the directory itself.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn facts(&self) -> io::Result<Facts> {
+        fstat(&self.0).map(|stat| Facts::of(&stat)).map_err(io)
+    }
+
+    /// The facts of a name in it.
+    ///
+    /// # Errors
+    /// As fstatat(2).
+    pub fn look(&self, name: &[u8]) -> io::Result<Facts> {
+        fstatat(&self.0, name, AtFlags::AT_SYMLINK_NOFOLLOW).map(|stat| Facts::of(&stat)).map_err(io)
+    }
+
+    /// All names in it but `.` and `..`.
+    ///
+    /// # Errors
+    /// As open(2) and getdents64(2).
+    pub fn list(&self) -> io::Result<Vec<Entry>> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let open = openat(&self.0, c".", flags, Mode::empty()).map_err(io)?;
+        let (mut entries, mut buffer) = (Vec::new(), vec![0_u8; 32 << 10]);
+        loop {
+            // SAFETY: the kernel writes at most as many bytes as the buffer has.
+            let count =
+                unsafe { libc::syscall(libc::SYS_getdents64, open.as_raw_fd(), buffer.as_mut_ptr(), buffer.len()) };
+            let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+            if count == 0 {
+                return Ok(entries);
+            }
+            let mut left = &buffer[..count];
+            // Inode and offset take 16 bytes, the record's length 2, the sort 1. The name has a NUL behind it.
+            while left.len() > 19 {
+                let length = usize::from(u16::from_ne_bytes([left[16], left[17]])).clamp(20, left.len());
+                let name = left[19..length].split(|byte| *byte == 0).next().unwrap_or_default();
+                if name != b"." && name != b".." {
+                    let is_directory = (left[18] != libc::DT_UNKNOWN).then_some(left[18] == libc::DT_DIR);
+                    entries.push(Entry { name: name.to_vec(), is_directory });
+                }
+                left = &left[length..];
+            }
+        }
+    }
+
+    /// Makes a hard link to what this name is, also to a symbolic link, in another directory.
+    ///
+    /// # Errors
+    /// As linkat(2).
+    pub fn link(&self, name: &[u8], to: &Self, as_name: &[u8]) -> io::Result<()> {
+        linkat(&self.0, name, &to.0, as_name, AtFlags::empty()).map_err(io)
+    }
+
+    /// Makes a directory with mode 0700, whatever the umask is, and enters it.
+    ///
+    /// # Errors
+    /// As mkdirat(2).
+    pub fn make(&self, name: &[u8]) -> io::Result<Self> {
+        mkdirat(&self.0, name, Mode::S_IRWXU).map_err(io)?;
+        let made = self.inner(name)?;
+        made.make_private()?;
+        Ok(made)
+    }
+
+    /// Gives the directory the mode 0700.
+    ///
+    /// # Errors
+    /// As fchmod(2).
+    pub fn make_private(&self) -> io::Result<()> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        if self.facts()?.mode == 0o700 {
+            return Ok(());
+        }
+        let open = openat(&self.0, c".", flags, Mode::empty()).map_err(io)?;
+        fchmod(&open, Mode::S_IRWXU).map_err(io)
+    }
+
+    /// Makes a file with mode 0600 that is not there yet.
+    ///
+    /// # Errors
+    /// As open(2); EEXIST.
+    pub fn create(&self, name: &[u8]) -> io::Result<File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+        let file = openat(&self.0, name, flags, mode).map_err(io)?;
+        fchmod(&file, mode).map_err(io)?;
+        Ok(file.into())
+    }
+
+    /// Opens a regular file for reading. Nothing else is opened or waited for.
+    ///
+    /// # Errors
+    /// As open(2); `InvalidInput` for what is no regular file.
+    pub fn read(&self, name: &[u8]) -> io::Result<(File, Facts)> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        if self.look(name)?.sort != Sort::File {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let file = openat(&self.0, name, flags, Mode::empty()).map_err(io)?;
+        let facts = fstat(&file).map(|stat| Facts::of(&stat)).map_err(io)?;
+        if facts.sort == Sort::File { Ok((file.into(), facts)) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+
+    /// Gives a file another name in the same directory, in place of what has it.
+    ///
+    /// # Errors
+    /// As renameat(2).
+    pub fn rename(&self, name: &[u8], to: &[u8]) -> io::Result<()> {
+        renameat(&self.0, name, &self.0, to).map_err(io)
+    }
+
+    /// # Errors
+    /// As unlinkat(2).
+    pub fn remove(&self, name: &[u8]) -> io::Result<()> {
+        unlinkat(&self.0, name, UnlinkatFlags::NoRemoveDir).map_err(io)
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// As unlinkat(2) with AT_REMOVEDIR.
+    pub fn remove_directory(&self, name: &[u8]) -> io::Result<()> {
+        unlinkat(&self.0, name, UnlinkatFlags::RemoveDir).map_err(io)
+    }
+}
+
+/// Copies a regular file's bytes, mode, owner where that is allowed, and times, into a file that is new: its blocks are
+/// shared where the file system can do that, else at most `most` bytes are copied. Returns true if they are shared.
+///
+/// # Errors
+/// `FileTooLarge` beyond `most`; `Interrupted` if the file has changed meanwhile; as open(2), read(2) and write(2).
+pub fn copy(from: &Folder, name: &[u8], to: &Folder, as_name: &[u8], most: u64) -> io::Result<(Facts, bool)> {
+    let (mut source, before) = from.read(name)?;
+    let mut target = to.create(as_name)?;
+    // SAFETY: the ioctl takes two numbers.
+    let is_shared = unsafe { libc::ioctl(target.as_raw_fd(), libc::FICLONE, source.as_raw_fd()) } == 0;
+    if !is_shared {
+        if before.size > most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        io::copy(&mut io::Read::take(&mut source, most + 1), &mut target)?;
+    }
+    let after = fstat(source.as_fd()).map(|stat| Facts::of(&stat)).map_err(io)?;
+    if (after.size, after.mtime) != (before.size, before.mtime) || target.metadata()?.len() != before.size {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    let _ = nix::unistd::fchown(&target, Some(before.uid.into()), Some(before.gid.into()));
+    let _ = fchmod(&target, Mode::from_bits_truncate(before.mode));
+    let time = nix::sys::time::TimeSpec::new(before.mtime.0, before.mtime.1.into());
+    nix::sys::stat::futimens(&target, &time, &time).map_err(io)?;
+    Ok((before, is_shared))
+}
+
+/// The user as whom this process makes files.
+#[must_use]
+pub fn own_user() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}

@@ -1,0 +1,191 @@
+//! The paths that an operand names, found in the file system as the shell's programs would find them.
+//!
+//! Invariants: a superset of what a shell's pattern matches; symbolic links are followed on the way, and never at the end. The
+//! directories and the names that are looked at are bounded.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use super::store::{join, split};
+use super::{PathPattern, Step};
+use crate::limits;
+use crate::sys::folder::Folder;
+
+/// Why not all paths were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// There are too many, or it took too long.
+    TooMany,
+    /// A directory may not be read.
+    Forbidden,
+}
+
+/// The paths without links on the way that a pattern names from this directory, whether there is something or not; and why
+/// they may be not all.
+pub(super) fn paths(pattern: &PathPattern, from: &[u8], until: Instant) -> (BTreeSet<Vec<u8>>, Option<Cut>) {
+    let begin: &[u8] = if pattern.is_absolute { b"/" } else { from };
+    let mut search = Search { left: limits::KEPT_MATCHES_MAX, until, cut: None };
+    let mut at = BTreeSet::from([begin.to_vec()]);
+    for (index, step) in pattern.steps.iter().enumerate() {
+        let is_last = index + 1 == pattern.steps.len();
+        at = at.iter().flat_map(|path| search.step(path, step, is_last)).collect();
+    }
+    (at, search.cut)
+}
+
+struct Search {
+    /// The names that may still be looked at.
+    left: usize,
+    until: Instant,
+    cut: Option<Cut>,
+}
+
+impl Search {
+    fn step(&mut self, path: &[u8], step: &Step, is_last: bool) -> Vec<Vec<u8>> {
+        match step {
+            Step::Name(name) if name == b"." || name.is_empty() => vec![path.to_vec()],
+            Step::Name(name) if name == b".." => vec![split(path).0.to_vec()],
+            Step::Name(name) if is_last => vec![join(path, name)],
+            Step::Name(name) => self.directory(path, name).into_iter().collect(),
+            Step::Matching(pattern) => {
+                let names = self.names(path).into_iter().filter(|name| matches(pattern, name)).collect::<Vec<_>>();
+                if is_last {
+                    names.iter().map(|name| join(path, name)).collect()
+                } else {
+                    names.iter().filter_map(|name| self.directory(path, name)).collect()
+                }
+            }
+            Step::Any => {
+                let (mut found, mut ahead) = (vec![path.to_vec()], vec![path.to_vec()]);
+                while let Some(next) = ahead.pop() {
+                    for name in self.names(&next) {
+                        let below = join(&next, &name);
+                        let is_directory = Folder::enter(&below).is_ok();
+                        if is_directory {
+                            ahead.push(below.clone());
+                        }
+                        if is_directory || is_last {
+                            found.push(below);
+                        }
+                    }
+                }
+                found
+            }
+        }
+    }
+
+    /// The directory of this name, behind links.
+    fn directory(&mut self, path: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+        let folder = Folder::enter(path).and_then(|folder| folder.follow(name));
+        match folder {
+            Ok(folder) => folder.path(),
+            Err(error) => {
+                if error.kind() == std::io::ErrorKind::PermissionDenied {
+                    self.cut = Some(Cut::Forbidden);
+                }
+                None
+            }
+        }
+    }
+
+    fn names(&mut self, path: &[u8]) -> Vec<Vec<u8>> {
+        if self.left == 0 || Instant::now() > self.until {
+            self.cut = Some(Cut::TooMany);
+            return Vec::new();
+        }
+        match Folder::enter(path).and_then(|folder| folder.list()) {
+            Ok(entries) => {
+                if entries.len() > self.left {
+                    self.cut = Some(Cut::TooMany);
+                }
+                let names = entries.into_iter().take(self.left).map(|entry| entry.name).collect::<Vec<_>>();
+                self.left -= names.len();
+                names
+            }
+            Err(error) => {
+                if error.kind() == std::io::ErrorKind::PermissionDenied {
+                    self.cut = Some(Cut::Forbidden);
+                }
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// True if a shell's pattern may match the name. What is in brackets matches too much rather than too little.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut read) = (0, 0);
+    // Where the last star stands, and how much of the name it has taken.
+    let mut star = None;
+    loop {
+        let step = match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, read));
+                at += 1;
+                continue;
+            }
+            None if read == name.len() => return true,
+            None => None,
+            Some(_) if read == name.len() => return false,
+            Some(b'?') => Some(at + 1),
+            Some(b'[') => bracket(&pattern[at..], name[read]).map(|length| at + length),
+            Some(b'\\') if pattern.len() > at + 1 => (pattern[at + 1] == name[read]).then_some(at + 2),
+            Some(byte) => (*byte == name[read]).then_some(at + 1),
+        };
+        match (step, star) {
+            (Some(next), _) => {
+                let is_open = matches!(pattern[at], b'?' | b'[');
+                let more = name[read + 1..].iter().take_while(|byte| (0x80..0xc0).contains(*byte)).count();
+                (at, read) = (next, read + 1 + if is_open && name[read] >= 0xc0 { more } else { 0 });
+            }
+            (None, Some((starred, taken))) if taken < name.len() => {
+                star = Some((starred, taken + 1));
+                (at, read) = (starred + 1, taken + 1);
+            }
+            (None, _) => return false,
+        }
+    }
+}
+
+/// The length of the bracket at the beginning of the pattern, if it matches. A class, and what is no ASCII, matches always.
+fn bracket(pattern: &[u8], byte: u8) -> Option<usize> {
+    let is_negated = matches!(pattern.get(1), Some(b'!' | b'^'));
+    let first = 1 + usize::from(is_negated);
+    let Some(end) = pattern.iter().skip(first + 1).position(|byte| *byte == b']').map(|at| at + first + 1) else {
+        return (byte == b'[').then_some(1);
+    };
+    let set = &pattern[first..end];
+    if set.contains(&b'[') || set.contains(&b'\\') || !set.is_ascii() || !byte.is_ascii() {
+        return Some(end + 1);
+    }
+    let mut is_in = set.contains(&byte);
+    for range in set.windows(3).filter(|range| range[1] == b'-') {
+        is_in |= (range[0]..=range[2]).contains(&byte);
+    }
+    (is_in != is_negated).then_some(end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns_match_as_in_a_shell_or_more() {
+        for (pattern, name, wanted) in [
+            ("*", ".x", true),
+            ("a*b*c", "aXbYbc", true),
+            ("a*b", "ac", false),
+            ("?", "", false),
+            ("[a-c]x", "bx", true),
+            ("[!a-c]x", "bx", false),
+            ("[^a]", "b", true),
+            ("[]a]", "]", true),
+            ("[a", "[a", true),
+            ("*.o", "x.c", false),
+            ("**", "x", true),
+            ("?[\u{e9}]", "\u{e9}\u{e9}", true),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), wanted, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Keeps what a command may destroy, before it runs: in a process of its own, which may be killed at any time.
+//!
+//! Invariants: an object is there before its line is written. What is not kept has a line of its own. Descriptors, copied bytes,
+//! the manifest and the time are bounded; the depth of trees is not.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Instant;
+
+use super::expansion::{self, Cut};
+use super::manifest::{Bytes, Head, Item, Line, Missed, Object, VERSION, Way, Why};
+use super::store::{Objects, Store, join, manifest_name, record_name, split};
+use super::{Extent, Loss, Operand};
+use crate::limits;
+use crate::sys::folder::{self, Entry, Facts, Folder, Sort};
+
+/// Directories that are made again from other files.
+const EXCEPTED: [&[u8]; 4] = [b"node_modules", b"target", b"__pycache__", b".venv"];
+/// What makes a directory a cache, at the beginning of a file of this name.
+const CACHE_TAG: &[u8] = b"CACHEDIR.TAG";
+const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
+/// Directories of one path that are open at once.
+const OPEN_MAX: usize = 64;
+
+/// What is kept for whom, and within which bounds.
+#[derive(Debug)]
+pub struct Keeping<'a> {
+    /// `$REXEC_HOME/kept`.
+    pub store: &'a Path,
+    pub session: &'a str,
+    pub run: u64,
+    pub agent: &'a str,
+    /// The most bytes of a file that is copied.
+    pub copy_max: u64,
+    pub until: Instant,
+}
+
+/// What was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    pub files: u64,
+    pub bytes: u64,
+    pub missed: u64,
+}
+
+/// Keeps what the operands name, from the current directory on, and writes the manifest.
+///
+/// # Errors
+/// The store cannot be used, the record exists already, or the manifest cannot be written.
+pub fn keep(keeping: &Keeping, operands: &[Operand], unknown: &[Vec<u8>]) -> io::Result<Kept> {
+    let record = record_name(keeping.session, keeping.run)?;
+    let from = std::env::current_dir()?.into_os_string().into_vec();
+    let store = Store::prepare(keeping.store)?;
+    let file = store.folder.create(&manifest_name(&record))?;
+    let time = u64::try_from(file.metadata()?.mtime()).unwrap_or_default();
+    let mut keeper = Keeper {
+        keeping,
+        manifest: BufWriter::with_capacity(256 << 10, file),
+        written: 0,
+        objects: Objects::make(&store, &record)?,
+        store,
+        inodes: HashMap::new(),
+        names: HashSet::new(),
+        trees: HashSet::new(),
+        copied: 0,
+        kept: Kept::default(),
+    };
+    keeper.put(&Line::Head(Head {
+        v: VERSION,
+        session: keeping.session.to_owned(),
+        run: keeping.run,
+        time,
+        agent: keeping.agent.to_owned(),
+        dir: Bytes(from.clone()),
+        restore: None,
+        places: vec![Bytes(keeper.store.path.clone())],
+    }))?;
+    for word in unknown {
+        keeper.miss(word, Why::Unknown)?;
+    }
+    // Files that change in place come first: a link to one is no copy.
+    let (bytes, names): (Vec<&Operand>, Vec<&Operand>) =
+        operands.iter().partition(|operand| operand.loss == Loss::Bytes);
+    for operand in bytes.into_iter().chain(names) {
+        keeper.operand(operand, &from)?;
+    }
+    keeper.put(&Line::Done { settled: false })?;
+    keeper.manifest.flush()?;
+    Ok(keeper.kept)
+}
+
+struct Keeper<'a> {
+    keeping: &'a Keeping<'a>,
+    manifest: BufWriter<File>,
+    /// Bytes.
+    written: u64,
+    store: Store,
+    objects: Objects,
+    /// What keeps the inodes that may have other names, and their links before.
+    inodes: HashMap<(u64, u64), (Object, Facts)>,
+    /// Names in directories that are kept already.
+    names: HashSet<((u64, u64), Vec<u8>)>,
+    /// Directories that are kept with all that is below.
+    trees: HashSet<(u64, u64)>,
+    /// Bytes.
+    copied: u64,
+    kept: Kept,
+}
+
+/// A directory on the way down. Its path is the keeper's, up to `length`.
+struct Level {
+    /// `None` if too many are open. It is entered again from the one below.
+    folder: Option<Folder>,
+    identity: (u64, u64),
+    length: usize,
+    /// The directories in it that are to come.
+    below: Vec<Vec<u8>>,
+}
+
+impl Keeper<'_> {
+    fn put(&mut self, line: &Line) -> io::Result<()> {
+        let bytes = line.encode();
+        self.written += bytes.len() as u64;
+        self.manifest.write_all(&bytes)
+    }
+
+    fn miss(&mut self, path: &[u8], why: Why) -> io::Result<()> {
+        self.kept.missed += 1;
+        if self.written > limits::MANIFEST_BYTES_MAX {
+            return Ok(());
+        }
+        self.put(&Line::Missed(Missed { path: Bytes(path.to_vec()), why }))
+    }
+
+    /// True if no more can be kept.
+    fn is_over(&self) -> bool {
+        self.written > limits::MANIFEST_BYTES_MAX || Instant::now() > self.keeping.until
+    }
+
+    fn operand(&mut self, operand: &Operand, from: &[u8]) -> io::Result<()> {
+        let (paths, cut) = expansion::paths(&operand.path, from, self.keeping.until);
+        if let Some(cut) = cut {
+            let why = if cut == Cut::Forbidden { Why::Forbidden } else { Why::TooLate };
+            self.miss(&operand.path.shown(), why)?;
+        }
+        // `**` alone reaches as far as a tree.
+        let is_tree = operand.extent == Extent::Tree;
+        for path in without_what_is_below(paths, is_tree) {
+            if self.is_over() {
+                self.miss(&path, Why::TooLate)?;
+                continue;
+            }
+            let (directory, name) = split(&path);
+            let found = Folder::enter(directory).and_then(|folder| folder.look(name).map(|facts| (folder, facts)));
+            match found {
+                Err(error) if is_missing(&error) => {}
+                Err(error) => self.miss(&path, why(&error))?,
+                Ok(_) if self.store.holds(&path) => self.miss(&path, Why::InStore)?,
+                Ok((folder, facts)) if facts.sort != Sort::Directory => {
+                    let home = folder.facts()?.identity();
+                    self.file(&folder, home, &path, name, operand.loss, false)?;
+                }
+                Ok(_) if operand.loss == Loss::Bytes => {}
+                Ok(_) if is_tree && self.store.is_below(&path) => self.miss(&path, Why::InStore)?,
+                Ok((folder, _)) if is_tree => self.tree(&folder, &path, name)?,
+                Ok((_, facts)) => self.directory(&path, &facts)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, path: &[u8], facts: &Facts) -> io::Result<()> {
+        self.put(&Line::Item(item(path, facts, None)))
+    }
+
+    /// Keeps a directory with all that is below it.
+    fn tree(&mut self, parent: &Folder, top: &[u8], name: &[u8]) -> io::Result<()> {
+        let mut path = top.to_vec();
+        let dev = parent.look(name)?.dev;
+        let Some(level) = self.level(parent, name, &path, dev)? else { return Ok(()) };
+        let mut levels = vec![level];
+        while let Some(last) = levels.len().checked_sub(1) {
+            let length = levels[last].length;
+            path.truncate(length);
+            let Some(name) = levels[last].below.pop() else {
+                self.leave(&mut levels, &path)?;
+                continue;
+            };
+            path = join(&path, &name);
+            if self.is_over() || path.len() > limits::KEPT_PATH_BYTES_MAX {
+                self.miss(&path, if self.is_over() { Why::TooLate } else { Why::TooLarge })?;
+                continue;
+            }
+            let Some(folder) = levels[last].folder.as_ref() else { continue };
+            if let Some(level) = self.level(folder, &name, &path, dev)? {
+                levels.push(level);
+                if let Some(far) = levels.len().checked_sub(OPEN_MAX) {
+                    levels[far].folder = None;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes back to the directory above.
+    fn leave(&mut self, levels: &mut Vec<Level>, path: &[u8]) -> io::Result<()> {
+        let Some(left) = levels.pop() else { return Ok(()) };
+        let Some(above) = levels.last_mut() else { return Ok(()) };
+        if above.folder.is_some() {
+            return Ok(());
+        }
+        let identity = above.identity;
+        let back = left.folder.and_then(|folder| folder.follow(b"..").ok());
+        let back = back.filter(|folder| folder.facts().is_ok_and(|facts| facts.identity() == identity));
+        if back.is_none() {
+            // It was moved meanwhile.
+            for name in std::mem::take(&mut above.below) {
+                self.miss(&join(split(path).0, &name), Why::Failed)?;
+            }
+        }
+        above.folder = back;
+        Ok(())
+    }
+
+    /// Keeps a directory and the files in it. `None` if nothing below it is to be kept.
+    fn level(&mut self, parent: &Folder, name: &[u8], path: &[u8], dev: u64) -> io::Result<Option<Level>> {
+        let opened = parent.inner(name).and_then(|folder| folder.facts().map(|facts| (folder, facts)));
+        let (folder, facts) = match opened {
+            Ok(opened) => opened,
+            Err(error) if is_missing(&error) => return Ok(None),
+            Err(error) => return self.miss(path, why(&error)).map(|()| None),
+        };
+        if self.store.path == path {
+            return self.miss(path, Why::InStore).map(|()| None);
+        }
+        if !self.trees.insert(facts.identity()) {
+            return Ok(None);
+        }
+        let entries = match folder.list() {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.directory(path, &facts)?;
+                return self.miss(path, why(&error)).map(|()| None);
+            }
+        };
+        if EXCEPTED.contains(&name) || is_cache(&folder, &entries) {
+            return self.miss(path, Why::Excepted).map(|()| None);
+        }
+        if facts.dev != dev && !self.can_link(&folder, &entries) {
+            return self.miss(path, Why::Failed).map(|()| None);
+        }
+        self.directory(path, &facts)?;
+        let mut below = Vec::new();
+        for (index, entry) in entries.into_iter().enumerate() {
+            let is_directory = entry
+                .is_directory
+                .unwrap_or_else(|| folder.look(&entry.name).is_ok_and(|facts| facts.sort == Sort::Directory));
+            if is_directory {
+                below.push(entry.name);
+            } else if index % 64 == 63 && self.is_over() {
+                self.miss(path, Why::TooLate)?;
+                break;
+            } else {
+                let path = join(path, &entry.name);
+                self.file(&folder, facts.identity(), &path, &entry.name, Loss::Name, true)?;
+            }
+        }
+        Ok(Some(Level { folder: Some(folder), identity: facts.identity(), length: path.len(), below }))
+    }
+
+    /// True if a file of another file system can be linked into the store.
+    fn can_link(&mut self, folder: &Folder, entries: &[Entry]) -> bool {
+        let Some(entry) = entries.iter().find(|entry| entry.is_directory == Some(false)) else { return false };
+        let Ok((group, number)) = self.objects.place() else { return false };
+        let is_linked = folder.link(&entry.name, group, &number).is_ok();
+        if is_linked {
+            let _ = group.remove(&number);
+        }
+        is_linked
+    }
+
+    /// Keeps a file. `is_in_tree` is true if its directory is being kept as a whole, where no name comes twice.
+    fn file(
+        &mut self,
+        folder: &Folder,
+        home: (u64, u64),
+        path: &[u8],
+        name: &[u8],
+        loss: Loss,
+        is_in_tree: bool,
+    ) -> io::Result<()> {
+        let is_known = self.trees.contains(&home) && !is_in_tree || self.names.contains(&(home, name.to_vec()));
+        if is_known {
+            return Ok(());
+        }
+        let kept = match loss {
+            Loss::Name => self.link(folder, name),
+            Loss::Bytes => match self.copy(folder, name) {
+                // Its target is what changes, and that is not looked for.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(()),
+                kept => kept,
+            },
+        };
+        match kept {
+            Ok((object, facts)) => {
+                if !is_in_tree {
+                    self.names.insert((home, name.to_vec()));
+                }
+                self.kept.files += 1;
+                self.kept.bytes += facts.size;
+                self.put(&Line::Item(item(path, &facts, Some(object))))
+            }
+            Err(error) if is_missing(&error) => Ok(()),
+            Err(error) => self.miss(path, why(&error)),
+        }
+    }
+
+    fn link(&mut self, folder: &Folder, name: &[u8]) -> io::Result<(Object, Facts)> {
+        let number = self.objects.next;
+        let (group, as_name) = self.objects.place()?;
+        if let Err(error) = folder.link(name, group, &as_name) {
+            // Where no link can be had, a copy may.
+            let is_refused = !is_missing(&error) && !crate::sys::is_disk_full(&error);
+            return if is_refused { self.copy(folder, name) } else { Err(error) };
+        }
+        // The object is looked at, and not the name, which may be another file's by now.
+        let mut facts = group.look(&as_name)?;
+        if let Some((object, before)) = self.inodes.get(&facts.identity()) {
+            group.remove(&as_name)?;
+            facts.links = before.links;
+            return Ok((*object, facts));
+        }
+        facts.links = facts.links.saturating_sub(1);
+        let object = Object { place: 0, number, way: Way::Link };
+        if facts.links > 1 {
+            self.inodes.insert(facts.identity(), (object, facts));
+        }
+        self.objects.next += 1;
+        Ok((object, facts))
+    }
+
+    fn copy(&mut self, folder: &Folder, name: &[u8]) -> io::Result<(Object, Facts)> {
+        let facts = folder.look(name)?;
+        if let Some((object, _)) = self.inodes.get(&facts.identity()).filter(|(object, _)| object.way != Way::Link) {
+            return Ok((*object, facts));
+        }
+        let most = self.keeping.copy_max.min(limits::COPIED_BYTES_MAX.saturating_sub(self.copied));
+        let number = self.objects.next;
+        let (group, as_name) = self.objects.place()?;
+        let mut copied = folder::copy(folder, name, group, &as_name, most);
+        if copied.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
+            let _ = group.remove(&as_name);
+            copied = folder::copy(folder, name, group, &as_name, most);
+        }
+        let (facts, is_shared) = copied.inspect_err(|_| drop(group.remove(&as_name)))?;
+        self.copied += if is_shared { 0 } else { facts.size };
+        self.objects.next += 1;
+        let object = Object { place: 0, number, way: if is_shared { Way::Clone } else { Way::Copy } };
+        self.inodes.insert(facts.identity(), (object, facts));
+        Ok((object, facts))
+    }
+}
+
+fn item(path: &[u8], facts: &Facts, object: Option<Object>) -> Item {
+    Item {
+        path: Bytes(path.to_vec()),
+        kind: facts.sort.into(),
+        mode: facts.mode,
+        uid: facts.uid,
+        gid: facts.gid,
+        size: facts.size,
+        mtime: facts.mtime,
+        dev: facts.dev,
+        ino: facts.ino,
+        links: facts.links,
+        xattrs: Vec::new(),
+        object,
+    }
+}
+
+/// Of paths whose trees are kept, those that lie in another's go: the order of bytes has them behind it.
+fn without_what_is_below(paths: BTreeSet<Vec<u8>>, is_tree: bool) -> Vec<Vec<u8>> {
+    let mut left: Vec<Vec<u8>> = Vec::new();
+    for path in paths {
+        if !(is_tree && left.last().is_some_and(|above| super::store::is_below(&path, above))) {
+            left.push(path);
+        }
+    }
+    left
+}
+
+fn is_cache(folder: &Folder, entries: &[Entry]) -> bool {
+    let mut begins = [0; CACHE_SIGNATURE.len()];
+    entries.iter().any(|entry| entry.name == CACHE_TAG)
+        && folder.read(CACHE_TAG).is_ok_and(|(mut file, _)| io::Read::read_exact(&mut file, &mut begins).is_ok())
+        && begins == CACHE_SIGNATURE
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn why(error: &io::Error) -> Why {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Why::Forbidden,
+        io::ErrorKind::FileTooLarge => Why::TooLarge,
+        _ if crate::sys::is_disk_full(error) => Why::NoRoom,
+        _ => Why::Failed,
+    }
+}

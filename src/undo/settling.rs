@@ -1,0 +1,379 @@
+//! Takes out of the store what a command has left alone, once it has ended.
+//!
+//! Invariants: the new manifest takes the old one's place as a whole, before an object goes. A line that cannot be read ends the
+//! reading. Nothing outside of the store is changed, whatever a manifest says.
+
+use std::collections::HashSet;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+use super::manifest::{Head, Item, Kind, Line, Missed, VERSION, Way, Why};
+use super::store::{self, Store, manifest_name, record_name, split};
+use crate::limits;
+use crate::sys::folder::{Facts, Folder, Sort};
+
+/// What is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Destroyed {
+    pub files: u64,
+    pub bytes: u64,
+    /// Those that are gone and were not kept.
+    pub missed: u64,
+}
+
+/// Leaves in a record what was destroyed. A record of a command that has destroyed nothing goes as a whole.
+///
+/// # Errors
+/// There is no such record, its first line is no head of it, or the new manifest cannot be written.
+pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
+    let record = record_name(session, run)?;
+    let store = Store::open(store)?;
+    let name = manifest_name(&record);
+    let mut lines = Lines(BufReader::with_capacity(256 << 10, store.folder.read(&name)?.0));
+    let head = match lines.next() {
+        Some(Line::Head(head)) if is_of(&head, session, run) => head,
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    let new = [&name[..], b".new"].concat();
+    let _ = store.folder.remove(&new);
+    let objects = store.folder.inner(record.as_bytes());
+    let mut settler = Settler {
+        manifest: BufWriter::with_capacity(256 << 10, store.folder.create(&new)?),
+        objects: objects.ok(),
+        near: None,
+        above: Vec::new(),
+        numbers: HashSet::new(),
+        lost_directories: 0,
+        destroyed: Destroyed::default(),
+    };
+    let written = settler.write(head, lines);
+    if let Err(error) = written {
+        let _ = store.folder.remove(&new);
+        return Err(error);
+    }
+    if settler.numbers.is_empty() && settler.lost_directories == 0 {
+        store.folder.remove(&name)?;
+        store.folder.remove(&new)?;
+    } else {
+        store.folder.rename(&new, &name)?;
+    }
+    store::clear(&store, &record, &settler.numbers)?;
+    Ok(settler.destroyed)
+}
+
+fn is_of(head: &Head, session: &str, run: u64) -> bool {
+    head.v == VERSION && head.session == session && head.run == run && head.restore.is_none()
+}
+
+/// The lines of a manifest, up to one that cannot be read.
+struct Lines<R>(BufReader<R>);
+
+impl<R: Read> Iterator for Lines<R> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        let mut line = Vec::new();
+        (&mut self.0).take(limits::MANIFEST_LINE_BYTES_MAX).read_until(b'\n', &mut line).ok()?;
+        Line::decode(line.strip_suffix(b"\n")?)
+    }
+}
+
+struct Settler {
+    manifest: BufWriter<std::fs::File>,
+    /// The record's directory. `None` if it is gone.
+    objects: Option<Folder>,
+    /// The directory of the last path, if it could be entered.
+    near: Option<(Vec<u8>, Folder)>,
+    /// Directories that are still there, and stay in the manifest if something below them is gone.
+    above: Vec<Item>,
+    /// The objects of what is gone.
+    numbers: HashSet<u64>,
+    lost_directories: u64,
+    destroyed: Destroyed,
+}
+
+/// What became of a path.
+enum Fate {
+    There,
+    Gone,
+    /// It is gone, and so is what kept it.
+    Lost,
+}
+
+impl Settler {
+    fn write(&mut self, head: Head, lines: impl Iterator<Item = Line>) -> io::Result<()> {
+        self.put(&Line::Head(head))?;
+        for line in lines {
+            match line {
+                Line::Head(_) | Line::Done { .. } => break,
+                Line::Item(item) => self.item(item)?,
+                Line::Missed(missed) => self.missed(missed)?,
+            }
+        }
+        self.put(&Line::Done { settled: true })?;
+        self.manifest.flush()
+    }
+
+    fn put(&mut self, line: &Line) -> io::Result<()> {
+        self.manifest.write_all(&line.encode())
+    }
+
+    fn item(&mut self, item: Item) -> io::Result<()> {
+        while self.above.last().is_some_and(|above| !store::is_below(&item.path.0, &above.path.0)) {
+            self.above.pop();
+        }
+        match self.fate(&item) {
+            Fate::There if item.kind == Kind::Directory => self.above.push(item),
+            Fate::There => {}
+            Fate::Lost => {
+                self.destroyed.missed += 1;
+                self.put(&Line::Missed(Missed { path: item.path, why: Why::Failed }))?;
+            }
+            Fate::Gone => {
+                for above in std::mem::take(&mut self.above) {
+                    self.put(&Line::Item(above))?;
+                }
+                match item.object {
+                    Some(object) => {
+                        self.numbers.insert(object.number);
+                        self.destroyed.files += 1;
+                        self.destroyed.bytes += item.size;
+                    }
+                    None => self.lost_directories += 1,
+                }
+                self.put(&Line::Item(item))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn missed(&mut self, missed: Missed) -> io::Result<()> {
+        let is_gone = missed.why != Why::Unknown
+            && missed.path.0.starts_with(b"/")
+            && matches!(self.look(&missed.path.0), Ok(None));
+        if is_gone {
+            self.destroyed.missed += 1;
+        }
+        if is_gone || missed.why == Why::Unknown { self.put(&Line::Missed(missed)) } else { Ok(()) }
+    }
+
+    fn fate(&mut self, item: &Item) -> Fate {
+        if !item.path.0.starts_with(b"/") {
+            return Fate::There;
+        }
+        let there = self.look(&item.path.0);
+        let Some(object) = item.object else {
+            let is_there = matches!(there, Ok(Some(facts)) if facts.sort == Sort::Directory);
+            return if is_there || item.kind != Kind::Directory { Fate::There } else { Fate::Gone };
+        };
+        let is_same = matches!(there, Ok(Some(facts)) if facts.identity() == (item.dev, item.ino)
+            && (object.way == Way::Link || (facts.size, facts.mtime) == (item.size, item.mtime)));
+        let kept = self.objects.as_ref().and_then(|objects| store::look(objects, object).ok());
+        match kept {
+            _ if is_same => Fate::There,
+            None => Fate::Lost,
+            Some(kept) if object.way == Way::Link => match kept {
+                kept if kept.identity() != (item.dev, item.ino) => Fate::Lost,
+                // It has another name now.
+                kept if kept.links > item.links => Fate::There,
+                _ => Fate::Gone,
+            },
+            Some(kept) if kept.size == item.size => Fate::Gone,
+            Some(_) => Fate::Lost,
+        }
+    }
+
+    /// What stands at a path; `None` if nothing does.
+    fn look(&mut self, path: &[u8]) -> io::Result<Option<Facts>> {
+        let (directory, name) = split(path);
+        if self.near.as_ref().is_none_or(|(near, _)| near != directory) {
+            let below = self.near.take().and_then(|(near, folder)| {
+                let rest = directory.strip_prefix(&near[..])?.strip_prefix(b"/")?;
+                Some(folder.inner(rest))
+            });
+            match below.unwrap_or_else(|| Folder::enter(directory)) {
+                Ok(folder) => self.near = Some((directory.to_vec(), folder)),
+                Err(error) if is_missing(&error) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        let Some((_, folder)) = &self.near else { return Ok(None) };
+        match folder.look(name) {
+            Ok(facts) => Ok(Some(facts)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::undo::keeping::{Keeping, Kept, keep};
+    use crate::undo::{Extent, Loss, Operand, PathPattern, Step};
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::path::PathBuf;
+    use std::time::{Duration, Instant};
+
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let top = std::env::temp_dir().join(format!("rexec-undo-{}-{name}", std::process::id()));
+            let _ = fs::remove_dir_all(&top);
+            fs::create_dir_all(top.join("home")).unwrap();
+            Self(top.canonicalize().unwrap())
+        }
+
+        fn store(&self) -> PathBuf {
+            self.0.join("home/kept")
+        }
+
+        fn operand(&self, below: &str, loss: Loss, extent: Extent) -> Operand {
+            let path = self.0.join(below);
+            let names = path.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+            let step = |name: &[u8]| match name {
+                name if name.contains(&b'*') => Step::Matching(name.to_vec()),
+                name => Step::Name(name.to_vec()),
+            };
+            Operand { path: PathPattern { is_absolute: true, steps: names.map(step).collect() }, loss, extent }
+        }
+
+        fn keep(&self, run: u64, operands: &[Operand]) -> Kept {
+            let until = Instant::now() + Duration::from_secs(600);
+            let store = self.store();
+            let keeping = Keeping { store: &store, session: "s", run, agent: "a", copy_max: 1 << 20, until };
+            keep(&keeping, operands, &[]).unwrap()
+        }
+
+        fn lines(&self, run: u64) -> Vec<Line> {
+            let text = fs::read(self.store().join(format!("s-{run}.jsonl"))).unwrap_or_default();
+            text.split(|byte| *byte == b'\n').filter_map(Line::decode).collect()
+        }
+
+        fn items(&self, run: u64) -> Vec<Item> {
+            let lines = self.lines(run).into_iter();
+            lines.filter_map(|line| if let Line::Item(item) = line { Some(item) } else { None }).collect()
+        }
+
+        fn object(&self, run: u64, item: &Item) -> PathBuf {
+            self.store().join(format!("s-{run}")).join(item.object.unwrap().path())
+        }
+
+        fn is_empty(&self) -> bool {
+            fs::read_dir(self.store()).unwrap().count() == 0
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_removed_stays_in_the_store_and_all_else_leaves_it() {
+        let place = Place::new("names");
+        let tree = place.0.join("tree");
+        fs::create_dir_all(tree.join("empty")).unwrap();
+        let names: [&[u8]; 4] = [b"a\nb", b"\xff\xfe", &[b'x'; 255], b"plain"];
+        for name in names {
+            fs::write(tree.join(OsStr::from_bytes(name)), name).unwrap();
+        }
+        fs::set_permissions(tree.join("plain"), fs::Permissions::from_mode(0o4755)).unwrap();
+        symlink("nowhere", tree.join("link")).unwrap();
+        fs::hard_link(tree.join("plain"), place.0.join("outside")).unwrap();
+        fs::hard_link(tree.join("plain"), tree.join("plain2")).unwrap();
+        let all =
+            [place.operand("tree", Loss::Name, Extent::Tree), place.operand("tree/p*", Loss::Name, Extent::Itself)];
+        let kept = place.keep(1, &all);
+        assert_eq!((kept.files, kept.missed), (6, 0));
+        assert_eq!(place.items(1).len(), 8);
+        assert_eq!(fs::metadata(place.store().join("s-1.jsonl")).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(settle(&place.store(), "s", 1).unwrap(), Destroyed::default());
+        assert!(place.is_empty(), "nothing was destroyed");
+
+        place.keep(2, &all);
+        fs::rename(tree.join(OsStr::from_bytes(b"\xff\xfe")), place.0.join("moved")).unwrap();
+        fs::remove_file(tree.join("plain")).unwrap();
+        fs::remove_file(tree.join(OsStr::from_bytes(b"a\nb"))).unwrap();
+        let destroyed = settle(&place.store(), "s", 2).unwrap();
+        assert_eq!((destroyed.files, destroyed.missed), (2, 0));
+        let items = place.items(2);
+        let paths = items.iter().map(|item| item.path.0.strip_prefix(place.0.as_os_str().as_bytes()).unwrap());
+        let paths = paths.collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(paths, [&b"/tree"[..], b"/tree/a\nb", b"/tree/plain"].into());
+        for item in items.iter().filter(|item| item.object.is_some()) {
+            let there = fs::symlink_metadata(place.object(2, item)).unwrap();
+            assert_eq!((there.dev(), there.ino(), there.size()), (item.dev, item.ino, item.size));
+        }
+        assert_eq!(settle(&place.store(), "s", 2).unwrap(), destroyed, "again");
+    }
+
+    #[test]
+    fn a_file_that_is_written_in_place_is_copied() {
+        let place = Place::new("bytes");
+        fs::write(place.0.join("one"), "before").unwrap();
+        fs::write(place.0.join("two"), "before").unwrap();
+        let operand = |name| place.operand(name, Loss::Bytes, Extent::Itself);
+        place.keep(1, &[operand("one"), operand("two"), place.operand("one", Loss::Name, Extent::Itself)]);
+        fs::write(place.0.join("one"), "afterwards").unwrap();
+        assert_eq!(settle(&place.store(), "s", 1).unwrap().files, 1);
+        let items = place.items(1);
+        assert_eq!(items.len(), 1);
+        assert_eq!(fs::read(place.object(1, &items[0])).unwrap(), b"before");
+    }
+
+    #[test]
+    fn caches_and_what_holds_the_store_are_named_and_not_kept() {
+        let place = Place::new("missed");
+        fs::create_dir_all(place.0.join("p/node_modules/x")).unwrap();
+        let kept = place
+            .keep(1, &[place.operand("p", Loss::Name, Extent::Tree), place.operand("home", Loss::Name, Extent::Tree)]);
+        assert_eq!(kept.missed, 2);
+        fs::remove_dir_all(place.0.join("p")).unwrap();
+        assert_eq!(settle(&place.store(), "s", 1).unwrap(), Destroyed { files: 0, bytes: 0, missed: 1 });
+    }
+
+    #[test]
+    fn a_manifest_that_is_cut_off_counts_up_to_there() {
+        let place = Place::new("cut");
+        let tree = place.0.join("tree");
+        fs::create_dir(&tree).unwrap();
+        for number in 0..9 {
+            fs::write(tree.join(number.to_string()), "x").unwrap();
+        }
+        place.keep(1, &[place.operand("tree", Loss::Name, Extent::Tree)]);
+        fs::remove_dir_all(&tree).unwrap();
+        let manifest = place.store().join("s-1.jsonl");
+        let whole = fs::read(&manifest).unwrap();
+        fs::write(&manifest, &whole[..whole.len() / 2]).unwrap();
+        let files = settle(&place.store(), "s", 1).unwrap().files;
+        assert!((2..8).contains(&files), "{files}");
+        assert_eq!(fs::read_dir(place.store().join("s-1/0")).unwrap().count() as u64, files);
+    }
+
+    #[test]
+    fn depth_has_no_bound_and_a_damaged_head_is_refused() {
+        let place = Place::new("deep");
+        let mut at = Folder::enter(place.0.as_os_str().as_bytes()).unwrap();
+        for _ in 0..5_000 {
+            at = at.make(b"d").unwrap();
+        }
+        at.create(b"file").unwrap();
+        let kept = place.keep(1, &[place.operand("d", Loss::Name, Extent::Tree)]);
+        assert_eq!((kept.files, kept.missed, place.items(1).len()), (1, 0, 5_001));
+        at.remove(b"file").unwrap();
+        assert_eq!(settle(&place.store(), "s", 1).unwrap().files, 1);
+        fs::write(place.store().join("s-1.jsonl"), "x\n").unwrap();
+        assert!(settle(&place.store(), "s", 1).is_err());
+        assert!(settle(&place.store(), "../s", 1).is_err());
+    }
+}
