@@ -53,10 +53,13 @@ impl Store {
     /// It cannot be made, is a link, or belongs to another user.
     pub fn prepare(path: &Path) -> io::Result<Self> {
         let (above, name) = parts(path)?;
-        match above.make(name) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => Self::open(path),
+        let made = above.make(name);
+        if let Err(error) = made
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(error);
         }
+        Self::open(path)
     }
 
     /// Opens the store.
