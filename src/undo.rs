@@ -9,6 +9,9 @@ pub mod keeping;
 pub mod manifest;
 mod operand;
 mod operands;
+mod present;
+pub mod record;
+pub mod restoring;
 pub mod settling;
 pub mod store;
 

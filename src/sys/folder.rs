@@ -7,10 +7,15 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
+use nix::fcntl::{
+    AT_FDCWD, AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, openat, openat2, readlinkat, renameat, renameat2,
+};
 use nix::libc;
-use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat, mkdirat};
-use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
+use nix::sys::stat::{
+    FchmodatFlags, FileStat, Mode, UtimensatFlags, fchmod, fchmodat, fstat, fstatat, mkdirat, utimensat,
+};
+use nix::sys::time::TimeSpec;
+use nix::unistd::{UnlinkatFlags, fchownat, linkat, symlinkat, unlinkat};
 
 use super::io;
 
@@ -211,9 +216,17 @@ impl Folder {
     /// # Errors
     /// As mkdirat(2).
     pub fn make(&self, name: &[u8]) -> io::Result<Self> {
-        mkdirat(&self.0, name, Mode::S_IRWXU).map_err(io)?;
+        self.make_with(name, 0o700)
+    }
+
+    /// The same with another mode.
+    ///
+    /// # Errors
+    /// As mkdirat(2).
+    pub fn make_with(&self, name: &[u8], mode: u32) -> io::Result<Self> {
+        mkdirat(&self.0, name, Mode::from_bits_truncate(mode)).map_err(io)?;
         let made = self.inner(name)?;
-        made.make_private()?;
+        made.set_mode(mode)?;
         Ok(made)
     }
 
@@ -222,12 +235,16 @@ impl Folder {
     /// # Errors
     /// As fchmod(2).
     pub fn make_private(&self) -> io::Result<()> {
+        self.set_mode(0o700)
+    }
+
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        if self.facts()?.mode == 0o700 {
+        if self.facts()?.mode == mode {
             return Ok(());
         }
         let open = openat(&self.0, c".", flags, Mode::empty()).map_err(io)?;
-        fchmod(&open, Mode::S_IRWXU).map_err(io)
+        fchmod(&open, Mode::from_bits_truncate(mode)).map_err(io)
     }
 
     /// Makes a file with mode 0600 that is not there yet.
@@ -254,6 +271,73 @@ impl Folder {
         let file = openat(&self.0, name, flags, Mode::empty()).map_err(io)?;
         let facts = fstat(&file).map(|stat| Facts::of(&stat)).map_err(io)?;
         if facts.sort == Sort::File { Ok((file.into(), facts)) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+
+    /// Gives a file another name in another directory, where nothing has that name.
+    ///
+    /// # Errors
+    /// As renameat2(2) with RENAME_NOREPLACE; EEXIST, and EXDEV for another file system.
+    pub fn move_to(&self, name: &[u8], to: &Self, as_name: &[u8]) -> io::Result<()> {
+        match renameat2(&self.0, name, &to.0, as_name, RenameFlags::RENAME_NOREPLACE) {
+            // Some file systems cannot do that. A link replaces nothing, either.
+            Err(Errno::EINVAL | Errno::ENOSYS) => {
+                self.link(name, to, as_name)?;
+                self.remove(name)
+            }
+            moved => moved.map_err(io),
+        }
+    }
+
+    /// Makes a directory with mode 0755, less the umask.
+    ///
+    /// # Errors
+    /// As mkdirat(2).
+    pub fn make_common(&self, name: &[u8]) -> io::Result<()> {
+        mkdirat(&self.0, name, Mode::from_bits_truncate(0o755)).map_err(io)
+    }
+
+    /// Makes a symbolic link with the target and the attributes of another one.
+    ///
+    /// # Errors
+    /// As readlinkat(2) and symlinkat(2).
+    pub fn copy_symlink(&self, name: &[u8], to: &Self, as_name: &[u8]) -> io::Result<Facts> {
+        let facts = self.look(name)?;
+        let target = readlinkat(&self.0, name).map_err(io)?;
+        symlinkat(target.as_os_str(), &to.0, as_name).map_err(io)?;
+        to.give(as_name, &facts)?;
+        Ok(facts)
+    }
+
+    /// Gives a file the owner, where that is allowed, the mode and the time of modification that these facts have.
+    ///
+    /// # Errors
+    /// As fchmodat(2) and utimensat(2).
+    pub fn give(&self, name: &[u8], facts: &Facts) -> io::Result<()> {
+        let (user, group) = (Some(facts.uid.into()), Some(facts.gid.into()));
+        let _ = fchownat(&self.0, name, user, group, AtFlags::AT_SYMLINK_NOFOLLOW);
+        if facts.sort != Sort::Symlink {
+            let mode = Mode::from_bits_truncate(facts.mode);
+            fchmodat(&self.0, name, mode, FchmodatFlags::NoFollowSymlink).map_err(io)?;
+        }
+        let time = TimeSpec::new(facts.mtime.0, facts.mtime.1.into());
+        utimensat(&self.0, name, &TimeSpec::UTIME_OMIT, &time, UtimensatFlags::NoFollowSymlink).map_err(io)
+    }
+
+    /// Gives a regular file or a directory an extended attribute.
+    ///
+    /// # Errors
+    /// As fsetxattr(2).
+    pub fn give_attribute(&self, name: &[u8], attribute: &[u8], value: &[u8]) -> io::Result<()> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        if !matches!(self.look(name)?.sort, Sort::File | Sort::Directory) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let file = openat(&self.0, name, flags, Mode::empty()).map_err(io)?;
+        let attribute = std::ffi::CString::new(attribute)?;
+        // SAFETY: the name ends with a NUL, and the kernel reads as many bytes as the value has.
+        let set =
+            unsafe { libc::fsetxattr(file.as_raw_fd(), attribute.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
+        super::check(set).map(drop)
     }
 
     /// Gives a file another name in the same directory, in place of what has it.
@@ -285,15 +369,23 @@ impl Folder {
 /// # Errors
 /// `FileTooLarge` beyond `most`; `Interrupted` if the file has changed meanwhile; as open(2), read(2) and write(2).
 pub fn copy(from: &Folder, name: &[u8], to: &Folder, as_name: &[u8], most: u64) -> io::Result<(Facts, bool)> {
-    let (mut source, before) = from.read(name)?;
-    let mut target = to.create(as_name)?;
+    let (source, before) = from.read(name)?;
+    let target = to.create(as_name)?;
+    let copied = copy_into(source, before, target, most);
+    if copied.is_err() {
+        let _ = to.remove(as_name);
+    }
+    copied
+}
+
+fn copy_into(mut source: File, before: Facts, mut target: File, most: u64) -> io::Result<(Facts, bool)> {
     // SAFETY: the ioctl takes two numbers.
     let is_shared = unsafe { libc::ioctl(target.as_raw_fd(), libc::FICLONE, source.as_raw_fd()) } == 0;
     if !is_shared {
         if before.size > most {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        io::copy(&mut io::Read::take(&mut source, most + 1), &mut target)?;
+        io::copy(&mut io::Read::take(&mut source, most.saturating_add(1)), &mut target)?;
     }
     let after = fstat(source.as_fd()).map(|stat| Facts::of(&stat)).map_err(io)?;
     if (after.size, after.mtime) != (before.size, before.mtime) || target.metadata()?.len() != before.size {
@@ -301,9 +393,15 @@ pub fn copy(from: &Folder, name: &[u8], to: &Folder, as_name: &[u8], most: u64) 
     }
     let _ = nix::unistd::fchown(&target, Some(before.uid.into()), Some(before.gid.into()));
     let _ = fchmod(&target, Mode::from_bits_truncate(before.mode));
-    let time = nix::sys::time::TimeSpec::new(before.mtime.0, before.mtime.1.into());
+    let time = TimeSpec::new(before.mtime.0, before.mtime.1.into());
     nix::sys::stat::futimens(&target, &time, &time).map_err(io)?;
     Ok((before, is_shared))
+}
+
+/// True if a call failed because a symbolic link was on the way.
+#[must_use]
+pub fn is_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
 }
 
 /// The user as whom this process makes files.

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use super::expansion::{self, Cut};
 use super::manifest::{Bytes, Head, Item, Line, Missed, Object, VERSION, Way, Why};
+use super::present::is_missing;
 use super::store::{Objects, Store, join, manifest_name, record_name, split};
 use super::{Extent, Loss, Operand};
 use crate::limits;
@@ -353,10 +354,9 @@ impl Keeper<'_> {
         let (group, as_name) = self.objects.place()?;
         let mut copied = folder::copy(folder, name, group, &as_name, most);
         if copied.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
-            let _ = group.remove(&as_name);
             copied = folder::copy(folder, name, group, &as_name, most);
         }
-        let (facts, is_shared) = copied.inspect_err(|_| drop(group.remove(&as_name)))?;
+        let (facts, is_shared) = copied?;
         self.copied += if is_shared { 0 } else { facts.size };
         self.objects.next += 1;
         let object = Object { place: 0, number, way: if is_shared { Way::Clone } else { Way::Copy } };
@@ -365,7 +365,7 @@ impl Keeper<'_> {
     }
 }
 
-fn item(path: &[u8], facts: &Facts, object: Option<Object>) -> Item {
+pub(super) fn item(path: &[u8], facts: &Facts, object: Option<Object>) -> Item {
     Item {
         path: Bytes(path.to_vec()),
         kind: facts.sort.into(),
@@ -398,10 +398,6 @@ fn is_cache(folder: &Folder, entries: &[Entry]) -> bool {
     entries.iter().any(|entry| entry.name == CACHE_TAG)
         && folder.read(CACHE_TAG).is_ok_and(|(mut file, _)| io::Read::read_exact(&mut file, &mut begins).is_ok())
         && begins == CACHE_SIGNATURE
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn why(error: &io::Error) -> Why {

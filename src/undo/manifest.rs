@@ -3,8 +3,11 @@
 //! Invariants: the first line is the [`Head`]. A line stands for what had been done when it was written, so that a file cut off at
 //! any place tells the truth about what it has. No line has contents of a file, or the command.
 
+use std::io::{BufRead, BufReader, Read};
+
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
 use crate::text::encode::{base64, from_base64};
 
 /// The version of the form. Files of others are not read.
@@ -183,6 +186,26 @@ impl Line {
     #[must_use]
     pub fn decode(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
+    }
+}
+
+/// The lines of a manifest, up to one that cannot be read.
+#[derive(Debug)]
+pub(super) struct Lines<R>(BufReader<R>);
+
+impl<R: Read> Lines<R> {
+    pub(super) fn of(manifest: R) -> Self {
+        Self(BufReader::with_capacity(256 << 10, manifest))
+    }
+}
+
+impl<R: Read> Iterator for Lines<R> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        let mut line = Vec::new();
+        (&mut self.0).take(limits::MANIFEST_LINE_BYTES_MAX).read_until(b'\n', &mut line).ok()?;
+        Line::decode(line.strip_suffix(b"\n")?)
     }
 }
 

@@ -4,13 +4,13 @@
 //! reading. Nothing outside of the store is changed, whatever a manifest says.
 
 use std::collections::HashSet;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use super::manifest::{Head, Item, Kind, Line, Missed, VERSION, Way, Why};
-use super::store::{self, Store, manifest_name, record_name, split};
-use crate::limits;
-use crate::sys::folder::{Facts, Folder, Sort};
+use super::manifest::{Head, Item, Kind, Line, Lines, Missed, VERSION, Way, Why};
+use super::present::Present;
+use super::store::{self, Store, manifest_name, record_name};
+use crate::sys::folder::{Folder, Sort};
 
 /// What is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
     let record = record_name(session, run)?;
     let store = Store::open(store)?;
     let name = manifest_name(&record);
-    let mut lines = Lines(BufReader::with_capacity(256 << 10, store.folder.read(&name)?.0));
+    let mut lines = Lines::of(store.folder.read(&name)?.0);
     let head = match lines.next() {
         Some(Line::Head(head)) if is_of(&head, session, run) => head,
         _ => return Err(io::ErrorKind::InvalidData.into()),
@@ -40,7 +40,7 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
     let mut settler = Settler {
         manifest: BufWriter::with_capacity(256 << 10, store.folder.create(&new)?),
         objects: objects.ok(),
-        near: None,
+        present: Present::default(),
         above: Vec::new(),
         numbers: HashSet::new(),
         lost_directories: 0,
@@ -65,25 +65,11 @@ fn is_of(head: &Head, session: &str, run: u64) -> bool {
     head.v == VERSION && head.session == session && head.run == run && head.restore.is_none()
 }
 
-/// The lines of a manifest, up to one that cannot be read.
-struct Lines<R>(BufReader<R>);
-
-impl<R: Read> Iterator for Lines<R> {
-    type Item = Line;
-
-    fn next(&mut self) -> Option<Line> {
-        let mut line = Vec::new();
-        (&mut self.0).take(limits::MANIFEST_LINE_BYTES_MAX).read_until(b'\n', &mut line).ok()?;
-        Line::decode(line.strip_suffix(b"\n")?)
-    }
-}
-
 struct Settler {
     manifest: BufWriter<std::fs::File>,
     /// The record's directory. `None` if it is gone.
     objects: Option<Folder>,
-    /// The directory of the last path, if it could be entered.
-    near: Option<(Vec<u8>, Folder)>,
+    present: Present,
     /// Directories that are still there, and stay in the manifest if something below them is gone.
     above: Vec<Item>,
     /// The objects of what is gone.
@@ -150,7 +136,7 @@ impl Settler {
     fn missed(&mut self, missed: Missed) -> io::Result<()> {
         let is_gone = missed.why != Why::Unknown
             && missed.path.0.starts_with(b"/")
-            && matches!(self.look(&missed.path.0), Ok(None));
+            && matches!(self.present.look(&missed.path.0), Ok(None));
         if is_gone {
             self.destroyed.missed += 1;
         }
@@ -161,7 +147,7 @@ impl Settler {
         if !item.path.0.starts_with(b"/") {
             return Fate::There;
         }
-        let there = self.look(&item.path.0);
+        let there = self.present.look(&item.path.0);
         let Some(object) = item.object else {
             let is_there = matches!(there, Ok(Some(facts)) if facts.sort == Sort::Directory);
             return if is_there || item.kind != Kind::Directory { Fate::There } else { Fate::Gone };
@@ -182,32 +168,6 @@ impl Settler {
             Some(_) => Fate::Lost,
         }
     }
-
-    /// What stands at a path; `None` if nothing does.
-    fn look(&mut self, path: &[u8]) -> io::Result<Option<Facts>> {
-        let (directory, name) = split(path);
-        if self.near.as_ref().is_none_or(|(near, _)| near != directory) {
-            let below = self.near.take().and_then(|(near, folder)| {
-                let rest = directory.strip_prefix(&near[..])?.strip_prefix(b"/")?;
-                Some(folder.inner(rest))
-            });
-            match below.unwrap_or_else(|| Folder::enter(directory)) {
-                Ok(folder) => self.near = Some((directory.to_vec(), folder)),
-                Err(error) if is_missing(&error) => return Ok(None),
-                Err(error) => return Err(error),
-            }
-        }
-        let Some((_, folder)) = &self.near else { return Ok(None) };
-        match folder.look(name) {
-            Ok(facts) => Ok(Some(facts)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]

@@ -166,15 +166,17 @@ pub fn look(record: &Folder, object: Object) -> io::Result<Facts> {
     record.inner(group.as_bytes())?.look(name.as_bytes())
 }
 
-/// Removes a record's objects, but for those with these numbers; the directories, too, if nothing is left in them.
+/// Removes a record's objects, but for those with these numbers; the directories, too, if nothing is left in them. Returns how
+/// many bytes that frees.
 ///
 /// # Errors
 /// As openat2(2) and getdents64(2). What cannot be removed stays.
-pub fn clear(store: &Store, record: &str, except: &std::collections::HashSet<u64>) -> io::Result<()> {
+pub fn clear(store: &Store, record: &str, except: &std::collections::HashSet<u64>) -> io::Result<u64> {
     let folder = match store.folder.inner(record.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         folder => folder?,
     };
+    let mut freed = 0;
     folder.make_private()?;
     let number = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse::<u64>().ok());
     for entry in folder.list()? {
@@ -184,11 +186,58 @@ pub fn clear(store: &Store, record: &str, except: &std::collections::HashSet<u64
         for object in group.list()? {
             let number = first.zip(number(&object.name)).and_then(|(first, below)| first.checked_add(below));
             if number.is_none_or(|number| !except.contains(&number)) {
-                let _ = group.remove(&object.name);
+                freed += remove(&group, &object.name).unwrap_or(0);
             }
         }
         let _ = folder.remove_directory(&entry.name);
     }
     let _ = store.folder.remove_directory(record.as_bytes());
-    Ok(())
+    Ok(freed)
+}
+
+/// Removes a record: first its objects, then its manifest, so that nothing is left which no manifest names. Returns how many
+/// bytes that frees.
+///
+/// # Errors
+/// As unlinkat(2).
+pub fn discard(store: &Store, record: &str) -> io::Result<u64> {
+    let freed = clear(store, record, &std::collections::HashSet::new())?;
+    let manifest = manifest_name(record);
+    for name in [[&manifest[..], b".new"].concat(), manifest] {
+        match store.folder.remove(&name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(freed)
+}
+
+/// Removes an object, also a tree, whose directories come up one by one: so their depth does not matter. Returns how many bytes
+/// that frees.
+fn remove(group: &Folder, name: &[u8]) -> io::Result<u64> {
+    let (mut ahead, mut freed, mut count) = (vec![name.to_vec()], 0, 0_u64);
+    while let Some(name) = ahead.pop() {
+        let facts = group.look(&name)?;
+        if facts.sort != Sort::Directory {
+            group.remove(&name)?;
+            freed += if facts.links == 1 { facts.size } else { 0 };
+            continue;
+        }
+        let folder = group.inner(&name)?;
+        folder.make_private()?;
+        for entry in folder.list()? {
+            // Names that are left of one that was cut off are in the way.
+            let up = loop {
+                count += 1;
+                let up = format!("up{count}").into_bytes();
+                match folder.move_to(&entry.name, group, &up) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    moved => break moved.map(|()| up)?,
+                }
+            };
+            ahead.push(up);
+        }
+        group.remove_directory(&name)?;
+    }
+    Ok(freed)
 }

@@ -1,0 +1,346 @@
+//! Brings back what a record has.
+//!
+//! Invariants: nothing is overwritten or removed; what stands in the way is moved into a record of its own first, whose line is
+//! written before. No symbolic link is followed. Whatever ends this in between, the same restore brings the rest.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::keeping::item;
+use super::manifest::{Bytes, Head, Item, Kind, Line, Object, VERSION, Way};
+use super::record::{self, Comparison, Obstacle, Record, RecordName, Source, Standing, UNFINISHED};
+use super::store::{Objects, Store, manifest_name, split};
+use crate::sys::folder::{self, Facts, Folder, Sort};
+
+/// The agent of the records that restores make.
+pub const RESTORER: &str = "rexec undo";
+/// How many numbers of records are tried, where others make some, too.
+const TRIES: u32 = 64;
+
+/// What was brought back.
+#[derive(Debug, Default)]
+pub struct Restored {
+    pub files: u64,
+    pub bytes: u64,
+    pub directories: u64,
+    /// How many things stood in the way, and are kept.
+    pub kept: u64,
+    /// The record that has them.
+    pub kept_as: Option<RecordName>,
+    pub failed: Vec<(Vec<u8>, Obstacle)>,
+}
+
+/// The number of the next restore of a record's run.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn next_restore(store: &Store, name: &RecordName) -> io::Result<u32> {
+    let names = record::names(store)?;
+    let of_run = names.iter().filter(|other| (&other.session, other.run) == (&name.session, name.run));
+    Ok(of_run.filter_map(|other| other.restore).max().unwrap_or(0).saturating_add(1))
+}
+
+/// Brings these items back to where they were.
+#[must_use]
+pub fn restore(store: &Store, record: &Record, todo: &[usize]) -> Restored {
+    Restorer::new(store, record, None).all(todo)
+}
+
+/// Makes copies of these items below a directory, which is made if it is not there. The record stays as it is.
+///
+/// # Errors
+/// The directory can neither be entered nor made.
+pub fn restore_to(store: &Store, record: &Record, todo: &[usize], directory: &Path) -> io::Result<Restored> {
+    std::fs::create_dir_all(directory)?;
+    let to = directory.canonicalize()?.into_os_string().into_vec();
+    // Paths that are put behind it begin with a slash.
+    let to = if to == b"/" { Vec::new() } else { to };
+    Ok(Restorer::new(store, record, Some(to)).all(todo))
+}
+
+struct Restorer<'r> {
+    store: &'r Store,
+    record: &'r Record,
+    comparison: Comparison<'r>,
+    /// What stands before each path.
+    to: Option<Vec<u8>>,
+    /// Directories that were made, and get their modes at the end.
+    made: Vec<(usize, (u64, u64))>,
+    /// With `to`: the first copy of each object that has several names.
+    copies: HashMap<u64, Vec<u8>>,
+    saved: Option<Saved>,
+    restored: Restored,
+}
+
+impl<'r> Restorer<'r> {
+    fn new(store: &'r Store, record: &'r Record, to: Option<Vec<u8>>) -> Self {
+        Self {
+            store,
+            record,
+            comparison: Comparison::of(store, record),
+            to,
+            made: Vec::new(),
+            copies: HashMap::new(),
+            saved: None,
+            restored: Restored::default(),
+        }
+    }
+
+    fn all(mut self, todo: &[usize]) -> Restored {
+        for &index in todo {
+            let done = self.item(index);
+            self.note(index, done);
+        }
+        // The deepest were made last: whoever makes something in a directory changes its time.
+        for (index, identity) in std::mem::take(&mut self.made).into_iter().rev() {
+            let done = self.finish(index, identity);
+            self.note(index, done);
+        }
+        if let Some(saved) = self.saved {
+            self.restored.kept_as = Some(saved.finish());
+        }
+        self.restored
+    }
+
+    fn note(&mut self, index: usize, done: Result<(), Obstacle>) {
+        if let Err(obstacle) = done {
+            self.restored.failed.push((self.record.items[index].path.0.clone(), obstacle));
+        }
+    }
+
+    fn target(&self, item: &Item) -> Vec<u8> {
+        [self.to.as_deref().unwrap_or_default(), &item.path.0].concat()
+    }
+
+    fn item(&mut self, index: usize) -> Result<(), Obstacle> {
+        let item = &self.record.items[index];
+        let path = self.target(item);
+        match self.comparison.standing(index) {
+            Standing::Present => return Ok(()),
+            Standing::Stuck(obstacle) if self.to.is_none() || obstacle == Obstacle::ObjectGone => return Err(obstacle),
+            Standing::Unfinished if self.to.is_none() => {
+                if let Some(facts) = self.comparison.present.look(&path)? {
+                    self.made.push((index, facts.identity()));
+                    self.restored.directories += 1;
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        if item.object.is_none() {
+            return self.directory(&path);
+        }
+        self.directory(split(&path).0)?;
+        match self.comparison.present.look(&path)? {
+            Some(there) if self.to.is_some() => {
+                let is_copied =
+                    Kind::from(there.sort) == item.kind && (there.size, there.mtime) == (item.size, item.mtime);
+                return if is_copied { Ok(()) } else { Err(Obstacle::InTheWay) };
+            }
+            Some(there) => self.keep_first(&path, &there)?,
+            None => {}
+        }
+        self.bring(index, &path)
+    }
+
+    /// Enters a directory, and makes it and those above it where they are missing.
+    fn directory(&mut self, directory: &[u8]) -> Result<(), Obstacle> {
+        for path in self.comparison.present.approach(directory)? {
+            let original = path.strip_prefix(self.to.as_deref().unwrap_or_default());
+            let index = original.and_then(|path| self.record.directories.get(path)).copied();
+            match self.comparison.present.look(path)? {
+                Some(there) if there.sort == Sort::Directory => continue,
+                Some(there) if there.sort == Sort::Symlink => return Err(Obstacle::Link),
+                Some(_) if self.to.is_some() || index.is_none() => return Err(Obstacle::NoDirectory),
+                Some(there) => self.keep_first(path, &there)?,
+                None => {}
+            }
+            let (above, name) = split(path);
+            let folder = self.comparison.present.enter(above)?;
+            match index {
+                Some(index) => {
+                    self.made.push((index, folder.make_with(name, UNFINISHED)?.facts()?.identity()));
+                    self.restored.directories += 1;
+                }
+                None => folder.make_common(name)?,
+            }
+            self.comparison.has_made();
+        }
+        self.comparison.present.enter(directory)?;
+        Ok(())
+    }
+
+    /// Moves what stands at a path into a record of its own.
+    fn keep_first(&mut self, path: &[u8], there: &Facts) -> Result<(), Obstacle> {
+        let saved = match &mut self.saved {
+            Some(saved) => saved,
+            saved => saved.insert(Saved::begin(self.store, &self.record.name)?),
+        };
+        let (directory, name) = split(path);
+        saved.keep(self.comparison.present.enter(directory)?, name, path, there)?;
+        self.restored.kept += 1;
+        if there.sort == Sort::Directory {
+            self.comparison.present.forget();
+        }
+        Ok(())
+    }
+
+    fn bring(&mut self, index: usize, path: &[u8]) -> Result<(), Obstacle> {
+        let item = &self.record.items[index];
+        let (directory, name) = split(path);
+        let source = self.comparison.source(index).ok_or(Obstacle::ObjectGone)?;
+        let object = item.object.ok_or(Obstacle::ObjectGone)?;
+        let Comparison { present, kept, .. } = &mut self.comparison;
+        let folder = present.enter(directory)?;
+        if let Some(first) = self.copies.get(&object.number) {
+            let (directory, first) = split(first);
+            Folder::enter(directory)?.link(first, folder, name)?;
+            self.restored.files += 1;
+            return Ok(());
+        }
+        let beside;
+        let (from, own) = match source {
+            Source::Twin(twin) => {
+                let (directory, twin) = split(&self.record.items[twin].path.0);
+                beside = Folder::enter(directory)?;
+                (&beside, twin.to_vec())
+            }
+            Source::Object | Source::Nothing => {
+                let (group, own) = kept.place(object)?;
+                (group, own.into_bytes())
+            }
+        };
+        match source {
+            _ if self.to.is_some() => {
+                copy(from, &own, folder, name)?;
+                if item.links > 1 {
+                    self.copies.insert(object.number, path.to_vec());
+                }
+            }
+            Source::Twin(_) => from.link(&own, folder, name)?,
+            Source::Object | Source::Nothing => match from.move_to(&own, folder, name) {
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                    copy(from, &own, folder, name)?;
+                    from.remove(&own)?;
+                }
+                moved => moved?,
+            },
+        }
+        if item.kind == Kind::Directory {
+            self.restored.directories += 1;
+            return Ok(());
+        }
+        self.restored.files += 1;
+        self.restored.bytes = self.restored.bytes.saturating_add(item.size);
+        let facts = folder.look(name)?;
+        // What has other names was theirs meanwhile.
+        if facts.links > 1 { Ok(()) } else { give(folder, name, item, &facts) }
+    }
+
+    fn finish(&mut self, index: usize, identity: (u64, u64)) -> Result<(), Obstacle> {
+        let item = &self.record.items[index];
+        let path = self.target(item);
+        let (directory, name) = split(&path);
+        let folder = self.comparison.present.enter(directory)?;
+        let facts = folder.look(name)?;
+        if facts.identity() == identity { give(folder, name, item, &facts) } else { Err(Obstacle::NoDirectory) }
+    }
+}
+
+/// Gives a file the attributes that it had.
+fn give(folder: &Folder, name: &[u8], item: &Item, now: &Facts) -> Result<(), Obstacle> {
+    let then = Facts { mode: item.mode, uid: item.uid, gid: item.gid, mtime: item.mtime, ..*now };
+    for (attribute, value) in &item.xattrs {
+        folder.give_attribute(name, &attribute.0, &value.0)?;
+    }
+    if then != *now {
+        folder.give(name, &then)?;
+    }
+    Ok(())
+}
+
+/// Copies a file or a symbolic link with its attributes. Of other sorts there is no copy.
+fn copy(from: &Folder, name: &[u8], to: &Folder, as_name: &[u8]) -> io::Result<(Facts, Way)> {
+    match from.look(name)?.sort {
+        Sort::File => {
+            let (facts, is_shared) = folder::copy(from, name, to, as_name, u64::MAX)?;
+            Ok((facts, if is_shared { Way::Clone } else { Way::Copy }))
+        }
+        Sort::Symlink => Ok((from.copy_symlink(name, to, as_name)?, Way::Copy)),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// A record of what stood in the way.
+struct Saved {
+    name: RecordName,
+    manifest: File,
+    objects: Objects,
+}
+
+impl Saved {
+    fn begin(store: &Store, of: &RecordName) -> io::Result<Self> {
+        let first = next_restore(store, of)?;
+        for number in first..first.saturating_add(TRIES) {
+            let name = RecordName { restore: Some(number), ..of.clone() };
+            let directory = name.directory()?;
+            let objects = match Objects::make(store, &directory) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                objects => objects?,
+            };
+            let mut manifest = store.folder.create(&manifest_name(&directory))?;
+            let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
+            let head = Head {
+                v: VERSION,
+                session: name.session.clone(),
+                run: name.run,
+                time: u64::try_from(manifest.metadata()?.mtime()).unwrap_or_default(),
+                agent: RESTORER.to_owned(),
+                dir: Bytes(here.as_os_str().as_bytes().to_vec()),
+                restore: Some(number),
+                places: vec![Bytes(store.path.clone())],
+            };
+            manifest.write_all(&Line::Head(head).encode())?;
+            return Ok(Self { name, manifest, objects });
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn keep(&mut self, folder: &Folder, name: &[u8], path: &[u8], there: &Facts) -> Result<(), Obstacle> {
+        let mut object = Object { place: 0, number: self.objects.next, way: Way::Link };
+        let (group, own) = self.objects.place()?;
+        let mut put =
+            |facts: &Facts, object| self.manifest.write_all(&Line::Item(item(path, facts, Some(object))).encode());
+        put(there, object)?;
+        match folder.move_to(name, group, &own) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let (facts, way) = copy(folder, name, group, &own)?;
+                object.way = way;
+                put(&facts, object)?;
+                if folder.look(name)? != facts {
+                    return Err(Obstacle::InTheWay);
+                }
+                folder.remove(name)?;
+            }
+            moved => {
+                moved?;
+                let facts = group.look(&own)?;
+                if (facts.identity(), facts.size, facts.mtime) != (there.identity(), there.size, there.mtime) {
+                    put(&facts, object)?;
+                }
+            }
+        }
+        self.objects.next += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> RecordName {
+        // Without its last line the record counts as well.
+        let _ = self.manifest.write_all(&Line::Done { settled: true }.encode());
+        self.name
+    }
+}
