@@ -1,4 +1,4 @@
-//! Who may change which rules count: a person, and no agent for itself.
+//! Who may change which rules count, and what is kept: a person, and no agent for itself.
 //!
 //! A host that runs decides that, as for `rexec answer`. Without one, this process looks at those above it.
 
@@ -21,8 +21,16 @@ use crate::sys::tree;
 /// # Errors
 /// It belongs to an agent or to a command of a host, as far as that is seen.
 pub(super) fn check() -> Result<(), Notice> {
+    check_that("changes rules")
+}
+
+/// The same for something else. `does` says what no agent does.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_that(does: &str) -> Result<(), Notice> {
     let refused = |whose: &str| {
-        let problem = format_args!("this process belongs to {whose}, and no agent changes rules for its user");
+        let problem = format_args!("this process belongs to {whose}, and no agent {does} for its user");
         Err(Notice::failed(problem, "the user does it, in a terminal of their own"))
     };
     if enclosing::is_inside() {

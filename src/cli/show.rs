@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::record_reference::kept_of;
 use super::run_reference::{NO_SUCH_RUN, RunReference, unreadable};
 use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Call, Group, Values, Verb, Words, json};
@@ -166,6 +167,7 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
         facts.extend(end.port_held.map(|held| ("port", format!("{} is held by #{}", held.port, held.seq))));
         let is_refused = end.error.as_deref().and_then(Failure::of_word) == Some(Failure::Refused);
         facts.extend(end.gate.as_ref().map(|gate| ("rules", rules(gate, is_refused))));
+        facts.extend(kept_of(run).map(|kept| ("undo", kept)));
         facts.extend((!end.unkillable.is_empty()).then(|| ("unkillable", format!("{:?}", end.unkillable))));
     }
     facts.push(("journal", run.file.display().to_string()));

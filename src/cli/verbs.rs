@@ -42,6 +42,8 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::replay::VERB,
     &super::export::VERB,
     &super::rerun::VERB,
+    &super::undo::VERB,
+    &super::kept::VERB,
     &super::stats::VERB,
     &super::sessions::VERB,
     &super::schema::VERB,

@@ -292,7 +292,9 @@ impl Saved {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 objects => objects?,
             };
-            let mut manifest = store.folder.create(&manifest_name(&directory))?;
+            let own = manifest_name(&directory);
+            let new = [&own[..], b".new"].concat();
+            let mut manifest = store.folder.create(&new)?;
             let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
             let head = Head {
                 v: VERSION,
@@ -305,6 +307,8 @@ impl Saved {
                 places: vec![Bytes(store.path.clone())],
             };
             manifest.write_all(&Line::Head(head).encode())?;
+            // Without its head it would be nobody's.
+            store.folder.rename(&new, &own)?;
             return Ok(Self { name, manifest, objects });
         }
         Err(io::ErrorKind::AlreadyExists.into())

@@ -26,6 +26,7 @@
 //! | the journal: files, records, repairs, masked secrets | `journal` |
 //! | the reading verbs: run references, search, what they print | `history` |
 //! | the socket: who may connect, and what is said over it | `socket` |
+//! | `rexec undo`, `rexec kept` | `undo` |
 //! | `rexec mcp` | `mcp` |
 //! | `rexec export`, `rexec replay` | `export`, `replay` |
 //! | JSON-RPC: what programs do over the socket | `rpc` |
@@ -86,4 +87,5 @@ mod sandbox;
 mod services;
 mod socket;
 mod support;
+mod undo;
 mod verbs;

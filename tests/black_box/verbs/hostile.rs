@@ -129,6 +129,15 @@ fn of_the_past(name: &str) -> Vec<Vec<String>> {
         &["export", "1", "--md", "-o", EVIL],
         &["rerun", "1", "--dry-run"],
         &["rerun", "1"],
+        &["kept"],
+        &["kept", "--json"],
+        &["kept", "s:7"],
+        &["kept", "s:7", "--json"],
+        &["kept", EVIL],
+        &["undo", "s:7", "--dry-run"],
+        &["undo", "s:7", "--json", "--dry-run"],
+        &["undo", "s:7", EVIL, "--dry-run"],
+        &["undo", EVIL],
         &["--print", name],
         &["--print", EVIL],
         &["--list"],
@@ -252,6 +261,7 @@ fn at_terminal(words: &[String], home: &Path, socket: &Path) -> String {
 fn no_verb_prints_what_a_terminal_obeys_of_a_hostile_journal() {
     let home = TempDir::new(None);
     journal(home.path());
+    crate::undo::hostile_record(home.path(), EVIL);
     let (name, _) = journals(home.path()).unwrap().remove(0);
     let nowhere = home.join("none");
     for words in of_the_past(&name) {
