@@ -230,10 +230,10 @@ fn amount(files: u64, directories: u64, bytes: u64) -> String {
 fn told_of(shelf: &Shelf, restored: &Restored) -> String {
     let mut text = format!("restored {}", amount(restored.files, restored.directories, restored.bytes));
     if let Some(name) = restored.kept_as.as_ref().filter(|_| restored.kept > 0) {
-        let was = if restored.kept == 1 { "was" } else { "were" };
+        let verb = if restored.kept == 1 { "is" } else { "are" };
         let kept = grouped(restored.kept);
         let name = shelf.shown(name);
-        let _ = write!(text, " · {kept} that {was} there: rexec undo {name}");
+        let _ = write!(text, " · {kept} that stood there {verb} kept: rexec undo {name}");
     }
     text.push('\n');
     text + &named("not restored", restored.failed.iter().map(told_obstacle), restored.failed.len())

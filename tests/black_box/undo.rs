@@ -225,7 +225,7 @@ fn what_differs_is_kept_first_and_comes_back() {
         out.contains("restore 4 files (") && out.contains("3 exist and differ: they are kept first as 4.1"),
         "{out}"
     );
-    assert!(out.contains("3 that were there: rexec undo 4.1"), "{out}");
+    assert!(out.contains("3 that stood there are kept: rexec undo 4.1"), "{out}");
     for name in ["gone", "written", "replaced", "directory", "file"] {
         assert_eq!(fs::read(place.work(name)).unwrap(), format!("{name} before").as_bytes());
         assert_eq!(fs::metadata(place.work(name)).unwrap().mtime(), 5);
@@ -453,6 +453,39 @@ fn copies_elsewhere_leave_the_record_as_it_is() {
     assert!(object.nlink() == 1, "the copies have inodes of their own");
     place.undo(&["1"]);
     assert_eq!(all(&place.work("tree")), before);
+}
+
+/// Where nothing can be linked or moved, everything is copied, both ways.
+#[test]
+fn files_of_another_file_system_come_back() {
+    let place = Place::new();
+    let other = PathBuf::from(format!("/dev/shm/rexec-undo-{}", std::process::id()));
+    let dev = |path: &Path| fs::metadata(path).map(|facts| facts.dev()).ok();
+    if fs::create_dir(&other).is_err() || dev(&other) == dev(place.home.path()) {
+        _ = fs::remove_dir(&other);
+        eprintln!("SKIPPED: there is no second file system in /dev/shm");
+        return;
+    }
+    fs::create_dir(other.join("tree")).unwrap();
+    make(&other.join("tree/one"), b"one", 0o4711, 5);
+    make(&other.join("tree/two"), b"two", 0o600, 6);
+    symlink("one", other.join("tree/link")).unwrap();
+    let before = all(&other.join("tree"));
+    keep_in(place.home.path(), 1, &[operand(&other.join("tree"), NAME, TREE)]);
+    fs::remove_dir_all(other.join("tree")).unwrap();
+    fs::create_dir(other.join("tree")).unwrap();
+    make(&other.join("tree/two"), b"another", 0o644, 7);
+    let after = all(&other.join("tree/two"));
+    let (code, out, errors) = place.rexec(&["undo", "1", "--yes"]);
+    let restored = all(&other.join("tree"));
+    let undone = place.rexec(&["undo", "1.1", "--yes"]);
+    let again = all(&other.join("tree/two"));
+    fs::remove_dir_all(&other).unwrap();
+    // The keeper has no copies of links.
+    assert!(code == 1 && out.contains("not kept: 1\n") && out.contains("restored 2 files"), "{out}{errors}");
+    let is_file = |line: &&String| line.contains("tree/one") || line.contains("tree/two");
+    assert_eq!(restored.iter().filter(is_file).collect::<Vec<_>>(), before.iter().filter(is_file).collect::<Vec<_>>());
+    assert_eq!((undone.0, again), (0, after), "{undone:?}");
 }
 
 #[test]
