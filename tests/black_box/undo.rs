@@ -463,7 +463,7 @@ fn files_of_another_file_system_come_back() {
     let dev = |path: &Path| fs::metadata(path).map(|facts| facts.dev()).ok();
     if fs::create_dir(&other).is_err() || dev(&other) == dev(place.home.path()) {
         _ = fs::remove_dir(&other);
-        eprintln!("SKIPPED: there is no second file system in /dev/shm");
+        programs::skipped("there is no second file system in /dev/shm");
         return;
     }
     fs::create_dir(other.join("tree")).unwrap();
