@@ -15,7 +15,8 @@
 //! # Life of a guard
 //!
 //! 1. [`spawn`]: the host opens a pseudoterminal and forks the guard, ahead of demand. The guard takes over the
-//!    terminal, waits for a command (`request`), reports that it begins, and starts the shell (`launch`).
+//!    terminal, waits for a command (`request`), lets what it may destroy be kept (`collector`), reports that it begins, and
+//!    starts the shell (`launch`).
 //! 2. `supervisor`: it reaps, obeys orders and reports. `stops` and `foreground` deal with processes that stop at the
 //!    terminal, `hunt` kills the process tree when it is ordered to.
 //! 3. When the shell ends, the guard closes the terminal and reports the exit. It stays until it has no children.
@@ -50,7 +51,7 @@
 //! * On a relayed terminal none of this happens: a person answers. `terminal_on_demand` decides how long a command
 //!   keeps a terminal that is relayed on demand.
 //!
-//! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `condition`, `launch`, `supervisor`, `stops`, `asker`,
+//! Reading order: [`control`], [`spawn`], `request`, `collector`, [`baseline`], `condition`, `launch`, `supervisor`, `stops`, `asker`,
 //! `foreground`, `terminal_on_demand`, `pause`, [`paused_tree`], `hunt`, `child_events`, [`orphans`].
 
 #![expect(unsafe_code, reason = "a guard forks, and its child makes system calls only")]
@@ -59,6 +60,7 @@ mod asker;
 pub mod baseline;
 mod caller_group;
 mod child_events;
+mod collector;
 mod condition;
 pub mod control;
 mod endless;
@@ -66,6 +68,7 @@ mod extras;
 mod filters;
 mod foreground;
 mod hunt;
+
 mod launch;
 pub mod orphans;
 mod pause;

@@ -222,7 +222,7 @@ impl Host {
             claims: Claims::new(now),
             reports: Reports::new(&options.socket, options.reports, now),
             peers: Peers::new(),
-            starts: Starts::new(options.clone(), opened.inherited, opened.console),
+            starts: Starts::new(options.clone(), opened.inherited, opened.console, opened.recorder.session()),
             runs: opened.runs,
             screen: opened.screen,
             recorder: opened.recorder,
@@ -240,6 +240,10 @@ impl Host {
             options,
         };
         host.reports.check(&mut host.turn, &mut host.screen);
+        host.starts.tidy_store();
+        if host.starts.lacks_records() {
+            host.screen.say("… nothing is kept for undo, because there is no journal");
+        }
         greeting.into_iter().for_each(|line| host.screen.say(line));
         host.screen.end_paragraph();
         Ok(host)

@@ -85,13 +85,14 @@
 //!    `journal/entry_words.rs` fills it) and the console's last row can say it. Behind the end the log says what lives on,
 //!    what cannot be killed and what the caller got, until nothing of the command lives. The guard stays until the command
 //!    has left no process. If its shell was the last one, and nothing has changed it (`guard/condition.rs`), it serves
-//!    again.
+//!    again. Before one ends of whose command something was kept for undo, it takes out of the store what is still there
+//!    (`undo/settling.rs`) and reports what is gone.
 //! 10. The host ends: `host/shutdown.rs`. What a dead guard has left is found by `host/orphan_hunt.rs`.
 //!
 //! # Who may name whom
 //!
 //! ```text
-//! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }      { guard, cli } ▶ undo ▶ { gate, script, sys, text }
+//! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }      { guard, host, cli } ▶ undo ▶ { gate, script, sys, text }
 //! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ { gate, script }      gate ▶ { script, text }
 //!                      front, sink, journal ▶ { core, text }      front, sink, recorder ▶ journal
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
@@ -131,7 +132,9 @@
 //!   what follows; `host/rule_files.rs` has the files that they come from (`host/own_rules.rs`, `host/project_rules.rs`),
 //!   and `recorder/accepted_texts.rs` what a person has accepted of those. `cli/gate.rs` tries them, `cli/gate/past.rs` on
 //!   the commands of journals. Which rules those suggest: `gate/habits.rs`, `cli/gate/learn.rs`.
-//! * What a command would destroy: `undo/operands.rs`.
+//! * What a command would destroy: `undo/operands.rs`. It is kept before that by a process between guard and shell
+//!   (`guard/collector.rs`, `undo/keeping.rs`), in the form of `undo/manifest.rs`; how long it stays: `undo/tidying.rs`.
+//!   `undo/record.rs` reads it, `undo/restoring.rs` brings it back, `cli/undo.rs` and `cli/kept.rs` tell.
 //! * What becomes of an ask that nobody answers in time: `core/job/hold.rs`; how it is answered later: `host/later.rs`.
 //! * What the key `a` saves, and what that allows: `gate/learned.rs`; its file: `recorder/learned_file.rs`, `host/always.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.

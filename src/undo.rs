@@ -14,6 +14,15 @@ pub mod record;
 pub mod restoring;
 pub mod settling;
 pub mod store;
+pub mod tidying;
 
+use crate::gate::Gate;
+use crate::script::VariableLookup;
 pub use operand::{Extent, Loss, Operand, PathPattern, Step};
 pub use operands::{Losses, losses};
+
+/// What a call destroys, as the host gets it.
+#[must_use]
+pub fn losses_of_call(call: &[Vec<u8>], environment: VariableLookup<'_>) -> Losses {
+    losses(&Gate::default().leaves_of_call(call, environment))
+}

@@ -183,6 +183,13 @@ const CALL: Call<HostCall> = Call {
              rerun needs them (secrets are never kept)",
         )
         .in_file("false"),
+        Row::value(
+            "--undo HOW",
+            |q, v| q.options.undo = word(v, switch, "on, off"),
+            "on: before a command destroys files, keep them for\n\
+             rexec undo, as rexec help undo says (default off)",
+        )
+        .in_file("off"),
         Row::flag(
             "--unseen-landlock",
             |q| q.options.unseen_landlock = true,
@@ -268,6 +275,7 @@ fn defaults() -> HostOptions {
         raw_cap: limits::RAW_CAP_BYTES,
         records: true,
         environments: true,
+        undo: false,
         budget: 0,
         allow_sandboxed: false,
         unseen_landlock: false,
@@ -388,6 +396,14 @@ fn color(word: &[u8]) -> Option<Color> {
         b"auto" => Some(Color::Auto),
         b"always" => Some(Color::Always),
         b"never" => Some(Color::Never),
+        _ => None,
+    }
+}
+
+fn switch(word: &[u8]) -> Option<bool> {
+    match word {
+        b"on" => Some(true),
+        b"off" => Some(false),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ use super::verb::{Call, Group, Values, Verb, Words, json};
 use super::{print, replay, when, written};
 use crate::core::end::Failure;
 use crate::history::{self, FoundRun, RunOutcome};
-use crate::journal::record::{EndRecord, GateRecord, InputRecord, RecordedOutput, RunEnd, StartRecord};
+use crate::journal::record::{EndRecord, GateRecord, InputRecord, KeptRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::text::agent_name::{agent_name, short_name};
 use crate::text::banner::{duration, left_line, signal_name};
 use crate::text::count;
@@ -167,11 +167,24 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
         facts.extend(end.port_held.map(|held| ("port", format!("{} is held by #{}", held.port, held.seq))));
         let is_refused = end.error.as_deref().and_then(Failure::of_word) == Some(Failure::Refused);
         facts.extend(end.gate.as_ref().map(|gate| ("rules", rules(gate, is_refused))));
-        facts.extend(kept_of(run).map(|kept| ("undo", kept)));
+        let kept = kept_of(run).or_else(|| end.kept.as_ref().map(kept_words));
+        facts.extend(kept.map(|kept| ("undo", kept)));
         facts.extend((!end.unkillable.is_empty()).then(|| ("unkillable", format!("{:?}", end.unkillable))));
     }
     facts.push(("journal", run.file.display().to_string()));
     facts
+}
+
+/// What was kept for undo, in words.
+fn kept_words(KeptRecord { files, missed, unknown, failure }: &KeptRecord) -> String {
+    let unknown = if unknown.is_empty() { String::new() } else { format!(", and what {unknown} destroys") };
+    match failure {
+        Some(failure) => failure.clone(),
+        None if *missed == 0 && unknown.is_empty() => {
+            format!("{} kept before it began", count::counted((*files).into(), "file", "files"))
+        }
+        None => format!("{} kept before it began; not {missed} more paths{unknown}", count::counted((*files).into(), "file", "files")),
+    }
 }
 
 /// What the rules said, and who decided, in words.

@@ -11,7 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::end::{Refusal, StartError, Stopper};
-use super::entry::{Decision, Entry, Judgement, LeftProcess, PortHeld, Received, Stream, Streams, TerminalWish, Typed};
+use super::entry::{
+    Decision, DestroyedFiles, Entry, Judgement, KeptFiles, LeftProcess, PortHeld, Received, Stream, Streams,
+    TerminalWish, Typed,
+};
 use super::job::{Hold, Job, Order};
 use super::log::{CursorId, Item, Lag, Taken};
 use crate::limits;
@@ -266,6 +269,21 @@ impl Engine {
 
     pub fn on_unkillable(&mut self, id: JobId, pid: Pid, program: String) {
         self.tell(id, |job| job.on_unkillable(pid, program));
+    }
+
+    /// See [`Job::on_keeping`].
+    pub fn on_keeping(&mut self, id: JobId) {
+        self.tell(id, Job::on_keeping);
+    }
+
+    /// See [`Job::on_kept`].
+    pub fn on_kept(&mut self, id: JobId, kept: KeptFiles) {
+        self.tell(id, |job| job.on_kept(kept));
+    }
+
+    /// See [`Job::on_destroyed`].
+    pub fn on_destroyed(&mut self, id: JobId, destroyed: DestroyedFiles) {
+        self.tell(id, |job| job.on_destroyed(destroyed));
     }
 
     /// See [`Job::on_received`]. It wakes nobody: the reader that wants it comes after the caller in each turn.

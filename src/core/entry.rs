@@ -223,6 +223,28 @@ impl Decider {
     }
 }
 
+/// What was kept for undo before a command began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptFiles {
+    pub files: u32,
+    /// Paths that it may destroy, and that are not kept.
+    pub missed: u32,
+    /// A program of it whose operands are not known; empty if there is none.
+    pub unknown: String,
+    /// Why not all is kept, or nothing.
+    pub failure: Option<String>,
+}
+
+/// What a command has destroyed, of what was kept before it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DestroyedFiles {
+    pub files: u64,
+    pub bytes: u64,
+    pub directories: u32,
+    /// Paths that are gone and were not kept.
+    pub missed: u32,
+}
+
 /// How much of a command's output its caller has got, once it gets no more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
@@ -279,6 +301,10 @@ pub enum Entry {
     Decided(Box<Decision>, Duration),
     /// A reader begins here, and asks the recorder for what was before. The number is the reader's.
     Marked(u64),
+    /// What it may destroy is being kept for undo, and that takes a while.
+    Keeping,
+    /// That was kept.
+    Kept(Box<KeptFiles>),
     /// Another command holds a port that it could not listen on.
     PortHeld(Box<PortHeld>),
     /// It was asked to end, and has its grace to do so.
@@ -293,6 +319,8 @@ pub enum Entry {
     Left(Box<[LeftProcess]>),
     /// SIGKILL does not end this process of it.
     Unkillable { pid: Pid, program: String },
+    /// It has destroyed this, and nothing of it lives.
+    Destroyed(DestroyedFiles),
     /// Its caller has got all of its output that it will get.
     Received(Received),
     /// The last entry: no process of it lives that the host knows of.
@@ -317,6 +345,9 @@ impl Entry {
             Self::WantedInput { program, .. } => program.len(),
             Self::PortHeld(held) => size_of::<PortHeld>() + held.whoami.len() + held.process.0.len(),
             Self::Unkillable { program, .. } => program.len(),
+            Self::Kept(kept) => {
+                size_of::<KeptFiles>() + kept.unknown.len() + kept.failure.as_ref().map_or(0, String::len)
+            }
             Self::Judged(judgement) => judgement.kept_bytes(),
             Self::StillHeld { leaf } => leaf.len(),
             Self::Decided(decision, _) => size_of::<Decision>() + decision.why.as_ref().map_or(0, String::len),
@@ -331,7 +362,7 @@ impl Entry {
     /// Returns true if it may come behind the end of the job.
     #[must_use]
     pub fn may_follow_end(&self) -> bool {
-        matches!(self, Self::Left(_) | Self::Unkillable { .. } | Self::Received(_) | Self::Over)
+        matches!(self, Self::Left(_) | Self::Unkillable { .. } | Self::Destroyed(_) | Self::Received(_) | Self::Over)
     }
 
     /// Returns true if a cursor that falls behind may miss it: only output and the terminal's size may be missed.

@@ -32,7 +32,7 @@ mod stopping;
 use std::time::{Duration, Instant};
 
 use super::end::{End, How, StartError, Stopper};
-use super::entry::{Entry, LeftProcess, Received, SecretEcho, Stream, Streams};
+use super::entry::{DestroyedFiles, Entry, KeptFiles, LeftProcess, Received, SecretEcho, Stream, Streams};
 use super::log::Log;
 use crate::limits;
 pub use hold::{Hold, Question};
@@ -274,6 +274,25 @@ impl Job {
     /// SIGKILL does not end this process of it.
     pub fn on_unkillable(&mut self, pid: Pid, program: String) {
         self.note(Entry::Unkillable { pid, program });
+    }
+
+    /// What it may destroy is being kept, and that takes a while.
+    pub fn on_keeping(&mut self) {
+        if !self.has_ended() {
+            self.log.push(Entry::Keeping);
+        }
+    }
+
+    /// This was kept before it began.
+    pub fn on_kept(&mut self, kept: KeptFiles) {
+        if !self.has_ended() {
+            self.log.push(Entry::Kept(Box::new(kept)));
+        }
+    }
+
+    /// It has destroyed this, and nothing of it lives.
+    pub fn on_destroyed(&mut self, destroyed: DestroyedFiles) {
+        self.note(Entry::Destroyed(destroyed));
     }
 
     /// Its caller has got all of its output that it will get.

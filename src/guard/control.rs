@@ -2,13 +2,15 @@
 //! has no versions, and every message but the RUN frame has a fixed size.
 //!
 //! ```text
-//! host ▶ guard   the plan and the RUN frame (with descriptors), then orders of three bytes; to a guard that is free,
-//!                RENEW with the slave of a terminal, then the next plan and frame
+//! host ▶ guard   the plan, the record's place if there is one, and the RUN frame (with descriptors), then orders of
+//!                three bytes; to a guard that is free, RENEW with the slave of a terminal, then the next plan
 //! guard ▶ host   reports of 32 bytes: `Begun` before any process of the command exists, `Hunting` once the guard has
 //!                the order to kill; end of file when the guard ends
 //! ```
 
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::core::entry::TerminalWish;
@@ -51,8 +53,9 @@ pub const PLAN_DETACHED: u16 = 2048;
 pub const PLAN_UNLESS_FED: u16 = 4096;
 /// Plan bit: the caller's process group is orphaned: SIGTSTP, SIGTTIN and SIGTTOU stop none of its members (setpgid(2)).
 pub const PLAN_ORPHANED: u16 = 8192;
-/// Size of an encoded plan, bytes: the bits, the grace in milliseconds, and the caller's number or 0, all little-endian.
-pub const PLAN_BYTES: usize = 10;
+/// Size of an encoded plan, bytes: the bits, the grace in milliseconds, the caller's number or 0, and the length of the
+/// record's place or 0, all little-endian.
+pub const PLAN_BYTES: usize = 12;
 
 /// The way in which a guard runs its command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub struct RunPlan {
     pub grace: Duration,
     /// The caller, as long as it waits for the command.
     pub caller: Option<Pid>,
+    /// The length of the [`RecordPlace`] behind the plan, bytes; 0 if nothing of the command's is kept.
+    pub record_bytes: u16,
 }
 
 impl RunPlan {
@@ -75,14 +80,44 @@ impl RunPlan {
     #[must_use]
     pub fn encode(self) -> [u8; PLAN_BYTES] {
         let grace = u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX);
-        fixed(&(self.bits, (grace, self.caller.map_or(0, Pid::number))))
+        fixed(&((self.bits, grace), (self.caller.map_or(0, Pid::number), self.record_bytes)))
     }
 
     #[must_use]
     pub fn decode(bytes: [u8; PLAN_BYTES]) -> Self {
-        let (bits, (grace, caller)) = <(u16, (u32, i32))>::take(&mut &bytes[..]).expect("of this size");
+        let ((bits, grace), (caller, record_bytes)) =
+            <((u16, u32), (i32, u16))>::take(&mut &bytes[..]).expect("of this size");
         let caller = Some(caller).filter(|&number| number > 0).map(Pid::new);
-        Self { bits, grace: Duration::from_millis(grace.into()), caller }
+        Self { bits, grace: Duration::from_millis(grace.into()), caller, record_bytes }
+    }
+}
+
+/// Where a guard keeps what its command may destroy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordPlace {
+    pub store: PathBuf,
+    pub session: String,
+    pub run: u64,
+    pub agent: String,
+}
+
+impl RecordPlace {
+    /// The bytes that follow a plan. `None` if they are too many.
+    #[must_use]
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let texts = [self.store.as_os_str().as_bytes(), self.session.as_bytes(), self.agent.as_bytes()];
+        let bytes = [&self.run.to_le_bytes()[..], &texts.join(&0)].concat();
+        (bytes.len() <= usize::from(u16::MAX)).then_some(bytes)
+    }
+
+    /// Decodes a place; `None` if the bytes are not one.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (run, texts) = bytes.split_first_chunk()?;
+        let mut texts = texts.splitn(3, |byte| *byte == 0);
+        let store = PathBuf::from(std::ffi::OsStr::from_bytes(texts.next()?));
+        let mut text = || String::from_utf8(texts.next()?.to_vec()).ok();
+        Some(Self { store, run: u64::from_le_bytes(*run), session: text()?, agent: text()? })
     }
 }
 
@@ -218,10 +253,26 @@ wire! {
         /// The shell has begun in the foreground, or the order to resume was obeyed: keys now reach the process group they
         /// are for.
         21 InForeground,
+        /// What the command may destroy is being kept, and that takes a while. The shell's process is made afterwards.
+        22 Keeping,
+        /// This many files are kept, and this many paths are not. `unknown` is a program whose operands are not known.
+        23 Kept { files: u32, missed: u32, unknown: Program },
+        /// Nothing is kept, for this reason; 0 if keeping was cut off, so that not all is kept.
+        24 NotKept { errno: i32 },
+        /// The command has left nothing, and has destroyed this; `missed` more were not kept.
+        25 Destroyed { files: u64, bytes: u64, directories: u32, missed: u32 },
     }
 }
 
 impl GuardReport {
+    /// Returns true if the guard may have made the shell's process before it.
+    #[must_use]
+    pub fn tells_of_begin(self) -> bool {
+        let comes_before =
+            matches!(self, Self::Ready { .. } | Self::Keeping | Self::Kept { .. } | Self::NotKept { .. } | Self::Begun);
+        !comes_before
+    }
+
     #[must_use]
     pub fn encode(self) -> [u8; REPORT_BYTES] {
         fixed(&self)
@@ -282,9 +333,12 @@ mod tests {
         assert_eq!(decode_order(RENEW), None);
         for caller in [None, Some(Pid::new(70_000))] {
             let grace = Duration::from_millis(2_500);
-            let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace, caller };
+            let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace, caller, record_bytes: 700 };
             assert_eq!(RunPlan::decode(plan.encode()), plan);
         }
+        let record = RecordPlace { store: "/h\n/kept".into(), session: "s-2".into(), run: 1 << 40, agent: "".into() };
+        assert_eq!(RecordPlace::decode(&record.encode().expect("short")), Some(record));
+        assert_eq!(RecordPlace::decode(b"short"), None);
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");
         let stopped = GuardReport::Stopped { wish: TerminalWish::Keys, program };
         assert_eq!(GuardReport::decode(&stopped.encode()), Some(stopped));

@@ -14,8 +14,9 @@ use rexec_sh::protocol::environment;
 use rexec_sh::protocol::wire::{AtStart, Decoded, FromShim, RunRequest};
 
 use super::baseline::Baseline;
+use super::collector::{CollectorTask, UnsettledRecord};
 use super::condition::SleepCount;
-use super::control::{self, GuardReport, RunPlan, StartStage};
+use super::control::{self, GuardReport, RecordPlace, RunPlan, StartStage};
 use super::launch::{Descriptors, Launch, ShellPlace};
 use super::saved_terminal::SavedTerminal;
 use super::supervisor::RelayedTerminal;
@@ -28,6 +29,8 @@ use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 pub(super) struct ReceivedRun {
     pub(super) plan: RunPlan,
+    /// Where what the command may destroy is kept; `None` if it is not.
+    record: Option<RecordPlace>,
     frame: Vec<u8>,
     /// Bytes of orders that arrived after the frame.
     rest: Vec<u8>,
@@ -69,7 +72,8 @@ impl From<GuardReport> for NotStarted {
 /// # Errors
 /// `InvalidData` if the host sends anything else; as recvmsg(2).
 pub(super) fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<ReceivedRun>> {
-    let mut run = ReceivedRun { plan: RunPlan::default(), frame: Vec::new(), rest: Vec::new(), descriptors: held };
+    let (plan, frame, rest) = (RunPlan::default(), Vec::new(), Vec::new());
+    let mut run = ReceivedRun { plan, record: None, frame, rest, descriptors: held };
     let mut buffer = vec![0; 16 << 10];
     loop {
         let received = socket::receive_with_descriptors(control, &mut buffer, &mut run.descriptors)?;
@@ -79,10 +83,13 @@ pub(super) fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Optio
         run.frame.extend_from_slice(&buffer[..received.bytes]);
         let Some((plan, frame)) = run.frame.split_first_chunk::<{ control::PLAN_BYTES }>() else { continue };
         run.plan = RunPlan::decode(*plan);
+        let Some((record, frame)) = frame.split_at_checked(run.plan.record_bytes.into()) else { continue };
         match FromShim::decode(frame) {
             Ok(Decoded::Incomplete) => {}
             Ok(Decoded::Item(FromShim::Run(_), taken)) => {
-                run.rest = run.frame.split_off(control::PLAN_BYTES + taken);
+                run.record = RecordPlace::decode(record);
+                run.frame.drain(..control::PLAN_BYTES + record.len());
+                run.rest = run.frame.split_off(taken);
                 return Ok(Some(run));
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),
@@ -91,16 +98,18 @@ pub(super) fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Optio
 }
 
 impl ReceivedRun {
-    /// Reports that the command is ready to begin, waits for the order, then starts its shell.
+    /// Reports that the command is ready to begin, keeps what it may destroy, waits for the order, then starts its shell.
+    /// `kept` becomes the record that is to be settled when nothing of the command lives, if there is one.
     pub(super) fn start(
         self,
         control: &OwnedFd,
         slave: &OwnedFd,
         baseline: &Baseline,
         sleeps: &mut SleepCount,
+        kept: &mut Option<UnsettledRecord>,
     ) -> Result<StartedRun, NotStarted> {
         let failed = |stage, errno| GuardReport::Failed { stage, errno };
-        let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame[control::PLAN_BYTES..]) else {
+        let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame) else {
             return Err(failed(StartStage::Fork, libc::EPROTO).into());
         };
         let raised = make_room(&run.attributes.inherited)?.then(Baseline::read);
@@ -128,8 +137,18 @@ impl ReceivedRun {
                 launch.begin_at(ShellPlace::OwnSession);
             }
         }
-        let tell = |report: GuardReport| sys::write(control, &report.encode()).map_err(|_| NotStarted::HostGone);
+        let tell = |report: GuardReport| match sys::write(control, &report.encode()) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(NotStarted::HostGone),
+        };
         tell(GuardReport::Ready { is_detached })?;
+        if let Some(record) = self.record {
+            let task = CollectorTask::of(&run, descriptors.directory.as_ref());
+            *kept = task.begin(record, tell)?;
+            if let Some(kept) = kept {
+                kept.await_collector(control, tell, &mut || early.take(&run))?;
+            }
+        }
         sleeps.reasons += early.await_begin(&run)?;
         if !early.may_begin {
             tell(GuardReport::Begun)?;

@@ -124,7 +124,7 @@ fn live(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> ! {
 }
 
 /// Becomes a guard and serves commands, one after the other, each on a terminal of its own. It ends after a command
-/// that has left anything. Returns the exit code.
+/// that has left anything, or of which something was kept. Returns the exit code.
 fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<i32> {
     let mut signals = become_guard(&control, &slave, &held)?;
     let files = ConditionFiles::open();
@@ -138,14 +138,20 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
         }
         let mut sleeps = SleepCount::begin();
         let plan = received.plan;
-        let started = match received.start(&control, &slave, &condition.baseline, &mut sleeps) {
+        let mut kept = None;
+        let started = match received.start(&control, &slave, &condition.baseline, &mut sleeps, &mut kept) {
             Ok(started) => started,
-            Err(NotStarted::HostGone) => return Ok(0),
-            Err(NotStarted::Report(report)) => {
-                sys::write(&control, &report.encode())?;
+            Err(not_started) => {
+                if let NotStarted::Report(report) = not_started {
+                    sys::write(&control, &report.encode())?;
+                }
+                if let Some(kept) = kept {
+                    kept.settle(&control);
+                }
                 return Ok(0);
             }
         };
+        let told = if kept.is_some() { Some(control.try_clone()?) } else { None };
         sleeps.reasons += 1;
         let supervisor = Supervisor::new(control, signals, slave, started.shell, plan);
         let mut supervisor = supervisor.with_relayed(started.relayed).with_input(started.input, started.late_input);
@@ -153,7 +159,12 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
             supervisor.foreground.close();
         }
         supervisor.take_early(started.orders, started.rest);
-        (control, signals) = match supervisor.run(&mut sleeps).map_err(sys::io)? {
+        let free = supervisor.run(&mut sleeps).map_err(sys::io)?;
+        if let Some((kept, told)) = kept.zip(told) {
+            kept.settle(&told);
+            return Ok(0);
+        }
+        (control, signals) = match free {
             Some(free) if !sleeps.was_disturbed() && Condition::read(&files) == condition => free,
             _ => return Ok(0),
         };

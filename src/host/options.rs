@@ -59,6 +59,8 @@ pub struct HostOptions {
     pub budget: usize,
     /// Record output with its times.
     pub records: bool,
+    /// Keep what commands may destroy, for `rexec undo`.
+    pub undo: bool,
     /// Keep the environments of commands in the journal, without their secrets.
     pub environments: bool,
     /// Run commands of sandboxed callers here, outside of their sandboxes.

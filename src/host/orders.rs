@@ -101,6 +101,13 @@ impl Orders {
         }
     }
 
+    /// What the command may destroy is being kept, and the guard begins after that.
+    pub(super) fn on_keeping(&mut self, now: Instant) {
+        if self.debt.is_some_and(|debt| debt.owed == Owed::Begun) {
+            self.owe(Owed::Begun, now + limits::KEEPING_PATIENCE + limits::START_PATIENCE, now);
+        }
+    }
+
     /// Returns true while the guard waits for the order to begin.
     pub(super) fn is_awaited(&self) -> bool {
         matches!(self.progress, Progress::IsReady { .. })

@@ -79,6 +79,11 @@ impl RecorderLink {
         self.process.path()
     }
 
+    /// The journal's name. `None` as long as the recorder has named no file.
+    pub(super) fn session(&self) -> Option<String> {
+        Some(self.path()?.file_stem()?.to_str()?.to_owned())
+    }
+
     pub(super) fn pid(&self) -> Option<Pid> {
         self.process.pid()
     }

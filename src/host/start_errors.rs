@@ -74,6 +74,14 @@ pub(super) fn of_words(program: &str, dir: &str, stage: StartStage, errno: i32) 
     }
 }
 
+/// Why not all is kept for undo; 0 means that what kept it was ended.
+pub(super) fn collector_failure(errno: i32) -> String {
+    match errno {
+        0 => "keeping was cut off, so not all is kept".to_owned(),
+        errno => format!("nothing is kept: {}", reason(&io::Error::from_raw_os_error(errno))),
+    }
+}
+
 /// A descriptor of the caller has a number beyond the limit of every process below this host.
 pub(super) fn out_of_reach(descriptor: i32, limit: u32) -> StartError {
     let text = format!(

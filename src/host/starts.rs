@@ -12,6 +12,7 @@ mod output_handle;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use rexec_sh::protocol::choice::Tty;
@@ -37,12 +38,14 @@ use crate::front::budget::{Budget, Share};
 use crate::front::command::Command;
 use crate::front::jsonl::{CommandRequest, OutputPlace};
 use crate::front::profile::ProfileFacts;
+use crate::guard::control::RecordPlace;
 use crate::io::poller::Token;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::cgroup::Groups;
-use crate::sys::{self, pty};
+use crate::sys::{self, helper, pty};
+use crate::undo::tidying;
 use rexec_sh::protocol::process::Pid;
 
 #[derive(Debug)]
@@ -56,6 +59,8 @@ pub(super) struct Starts {
     /// The bytes of all requests that no guard has yet.
     requests: Budget,
     spares: Spares,
+    /// Where commands' files are kept for undo; `None` if they are not.
+    records: Option<RecordStore>,
     /// The size of a terminal, unless its command needs another one.
     size: pty::Size,
     /// When the next try is due of jobs for which something was short. The engine's queue tells if there are any.
@@ -64,9 +69,24 @@ pub(super) struct Starts {
     is_closing: bool,
 }
 
+/// The store, and the session with which the names of records in it begin.
+#[derive(Debug)]
+struct RecordStore {
+    store: PathBuf,
+    session: String,
+}
+
 impl Starts {
-    /// No spare guards yet. `console` is the size of the human's terminal.
-    pub(super) fn new(options: HostOptions, inherited: Inherited, console: Option<pty::Size>) -> Self {
+    /// No spare guards yet. `console` is the size of the human's terminal, and `session` the journal's name, if there is a
+    /// journal.
+    pub(super) fn new(
+        options: HostOptions,
+        inherited: Inherited,
+        console: Option<pty::Size>,
+        session: Option<String>,
+    ) -> Self {
+        let store = options.home.join("kept");
+        let records = session.filter(|_| options.undo).map(|session| RecordStore { store, session });
         let size = terminal_size(options.pty_size, console);
         Self {
             options,
@@ -75,6 +95,7 @@ impl Starts {
             told_of_groups: BTreeSet::new(),
             requests: Budget::new(limits::QUEUED_REQUESTS_BYTES, 0),
             spares: Spares::new(size),
+            records,
             size,
             retry_at: None,
             is_closing: false,
@@ -262,6 +283,29 @@ impl Starts {
         let is_live = command.live.unwrap_or(self.options.live) && !command.is_for_program;
         let plan = StreamPlan::of(command.stdio, self.tty_of(command), command.kills_group);
         plan.live(is_live).bare(command.is_bare)
+    }
+
+    /// Removes what was kept for undo too long ago, in a process of its own.
+    pub(super) fn tidy_store(&self) {
+        let store = self.options.home.join("kept");
+        if store.is_dir() {
+            // Without a process for it, the next host does it, or the next command that destroys something.
+            let _ = helper::fork(c"rexec-tidy", &[], || _ = tidying::tidy(&store));
+        }
+    }
+
+    /// Returns true if nothing is kept for undo, although a person wants it.
+    pub(super) fn lacks_records(&self) -> bool {
+        self.options.undo && self.records.is_none()
+    }
+
+    /// The bytes that tell a guard where to keep what this command may destroy; empty if it is not kept.
+    fn record_place(&self, job: JobId, command: &Command) -> Vec<u8> {
+        let named = self.records.as_ref().and_then(|RecordStore { store, session }| {
+            let (store, session, agent) = (store.clone(), session.clone(), command.caller.whoami.clone());
+            RecordPlace { store, session, run: job.0, agent }.encode()
+        });
+        named.unwrap_or_default()
     }
 
     pub(super) fn keeps_environments(&self) -> bool {

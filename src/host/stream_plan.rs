@@ -91,9 +91,10 @@ impl StreamPlan {
         Self { controlling, ..self }
     }
 
-    /// The plan in the form that the guard gets. `caller` is the process that waits for the command.
-    pub(super) fn for_guard(self, grace: Duration, caller: Option<Pid>) -> control::RunPlan {
-        control::RunPlan { bits: self.bits(), grace, caller }
+    /// The plan in the form that the guard gets. `caller` is the process that waits for the command; `record_bytes` is the
+    /// length of the record's place.
+    pub(super) fn for_guard(self, grace: Duration, caller: Option<Pid>, record_bytes: u16) -> control::RunPlan {
+        control::RunPlan { bits: self.bits(), grace, caller, record_bytes }
     }
 
     fn bits(self) -> u16 {

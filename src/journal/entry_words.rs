@@ -5,13 +5,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::record::{GateRecord, PortHolder, RunEnd, Straggler};
+use super::record::{GateRecord, KeptRecord, PortHolder, RunEnd, Straggler};
 use crate::core::end::{End, Refusal, RefusalCause, Stopper};
 use crate::core::engine::JobId;
-use crate::core::entry::{Consequence, Decider, Decision, Entry, Judgement, LeftProcess, Permit, PortHeld, Prompt};
+use crate::core::entry::{
+    Consequence, Decider, Decision, DestroyedFiles, Entry, Judgement, KeptFiles, LeftProcess, Permit, PortHeld, Prompt,
+};
 use crate::limits;
 use crate::text::bind_failure::holder_line;
-use crate::text::count;
+use crate::text::count::{self, counted};
 use crate::text::escape::escape_line;
 use crate::text::prompt::{prompt_words, quoted};
 
@@ -41,6 +43,9 @@ pub fn console_line(entry: &Entry, job: JobId, now: Instant) -> Option<String> {
         }
         Entry::Waits(waiting) => prompt_line(job, waiting, now),
         Entry::PortHeld(held) => format!("… {}", port_line(held)),
+        Entry::Keeping => "… keeping what it may destroy, before it begins".to_owned(),
+        Entry::Kept(kept) => kept_line(job, kept)?,
+        Entry::Destroyed(destroyed) => destroyed_line(job, *destroyed),
         Entry::Judged(judgement) => judgement_line(job, judgement),
         Entry::Decided(decision, waited) => decision_line(job, decision, *waited),
         Entry::Stopping { by } => format!("… stopping: {}", stopper_words(*by)),
@@ -85,11 +90,15 @@ pub fn caller_line(entry: &Entry) -> Option<String> {
         | Entry::Answered(_)
         | Entry::Marked(_)
         | Entry::Stopping { .. }
+        // Undo is for people.
+        | Entry::Keeping
+        | Entry::Kept(_)
         | Entry::Exited { .. }
         | Entry::Ended(_)
         // The rest may come behind the end, when the caller has left.
         | Entry::Left(_)
         | Entry::Unkillable { .. }
+        | Entry::Destroyed(_)
         | Entry::Received(_)
         | Entry::Over => return None,
     })
@@ -100,6 +109,7 @@ pub fn record(entry: &Entry, record: &mut RunEnd) {
     match entry {
         Entry::Answered(_) => record.answers += 1,
         Entry::PortHeld(held) => record.port_held = Some(PortHolder { port: held.port, seq: held.run }),
+        Entry::Kept(kept) => record.kept = Some(kept_record(kept)),
         Entry::Judged(judgement) => record.gate = Some(gate_record(judgement)),
         Entry::Decided(decision, waited) => {
             if let Some(gate) = &mut record.gate {
@@ -123,7 +133,10 @@ pub fn record(entry: &Entry, record: &mut RunEnd) {
         | Entry::Marked(_)
         | Entry::Stopping { .. }
         | Entry::FilterLeft
+        | Entry::Keeping
         | Entry::Exited { .. }
+        // The record of the end is mostly written by then.
+        | Entry::Destroyed(_)
         | Entry::Over => {}
     }
 }
@@ -152,6 +165,46 @@ fn gate_record(Judgement { verdict, rule, leaf, consequence, .. }: &Judgement) -
         by: by.to_owned(),
         after_ms: None,
     }
+}
+
+fn kept_record(KeptFiles { files, missed, unknown, failure }: &KeptFiles) -> KeptRecord {
+    KeptRecord { files: *files, missed: *missed, unknown: unknown.clone(), failure: failure.clone() }
+}
+
+/// What is not kept, in words; `None` if all is.
+fn kept_line(job: JobId, KeptFiles { missed, unknown, failure, .. }: &KeptFiles) -> Option<String> {
+    let unknown = escape_line(unknown, PROGRAM_COLUMNS);
+    let missed = u64::from(*missed);
+    Some(match (failure, missed, unknown.as_str()) {
+        (Some(failure), ..) => format!("… undo: {failure}"),
+        (None, 0, "") => return None,
+        (None, 0, unknown) => format!("… not kept for undo: what {unknown} destroys, which the text does not tell"),
+        (None, missed, _) => {
+            format!("… not kept for undo: {}; rexec kept {} names them", counted(missed, "path", "paths"), job.0)
+        }
+    })
+}
+
+fn destroyed_line(job: JobId, DestroyedFiles { files, bytes, directories, missed }: DestroyedFiles) -> String {
+    let job = job.0;
+    let counts = [(files, "file", "files"), (directories.into(), "directory", "directories")];
+    let named =
+        counts.into_iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| grouped_count(count, one, many));
+    let named: Vec<String> = named.collect();
+    let missed = u64::from(missed);
+    match (named.is_empty(), missed) {
+        (true, missed) => format!("… #{job}: {} gone, which could not be kept", counted(missed, "path", "paths")),
+        (false, missed) => {
+            let size = if bytes > 0 { format!(" ({})", count::size(bytes)) } else { String::new() };
+            let more = if missed > 0 { format!(", and {missed} more that were not kept") } else { String::new() };
+            format!("… #{job}: {}{size} gone or changed{more}: rexec undo {job}", named.join(" and "))
+        }
+    }
+}
+
+/// `57 235 files`.
+fn grouped_count(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count::grouped(number), if number == 1 { one } else { many })
 }
 
 fn judgement_line(job: JobId, Judgement { why, consequence, .. }: &Judgement) -> String {

@@ -47,7 +47,7 @@ use time::macros::format_description;
 pub use card::{CardFields, PublishedCard};
 pub use close::CloseRecord;
 pub use dropped::DroppedRecord;
-pub use end::{EndRecord, GateRecord, PortHolder, RecordedOutput, RunEnd, Straggler};
+pub use end::{EndRecord, GateRecord, KeptRecord, PortHolder, RecordedOutput, RunEnd, Straggler};
 pub use environment::{EnvironmentRecord, EnvironmentRef, KeptEnvironment};
 pub use environments::Environments;
 pub use fields::RecordFields;

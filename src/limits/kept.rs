@@ -1,5 +1,24 @@
 //! The bounds of what is kept before a command destroys it.
 
+use std::time::Duration;
+
+/// The time for which a collector begins to keep more.
+pub const KEEPING: Duration = Duration::from_secs(10);
+/// The time for which a command waits for its collector.
+pub const KEEPING_PATIENCE: Duration = Duration::from_secs(12);
+/// After this time, a person is told that something is being kept.
+pub const KEEPING_SHOWN_AFTER: Duration = Duration::from_millis(500);
+/// The time that a collector has to be gone after SIGKILL.
+pub const COLLECTOR_END: Duration = Duration::from_secs(1);
+/// The largest file that is copied where it cannot be linked, bytes.
+pub const COPIED_FILE_BYTES: u64 = 1 << 20;
+/// Operands that are looked at to see whether a collector is needed. If there are more, it is.
+pub const OPERANDS_LOOKED_AT: usize = 16;
+
+/// After this time, what is kept is removed.
+pub const KEPT_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Free bytes of a disk below which nothing is kept there, and what is kept is removed; of a smaller one a tenth.
+pub const KEPT_RESERVE_BYTES: u64 = 2 << 30;
 /// Names that the patterns of an operand are compared with. Beyond it, the operand is named as not kept as a whole.
 pub const KEPT_MATCHES_MAX: usize = 100_000;
 /// Bytes of a manifest. Beyond it, what comes is named as not kept.

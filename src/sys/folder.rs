@@ -26,6 +26,13 @@ const PART_BYTES: usize = 2 << 10;
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
+/// The bytes of a file system, and those that this user can still write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    pub size: u64,
+    pub free: u64,
+}
+
 /// The sorts of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
@@ -163,6 +170,16 @@ impl Folder {
     /// As fstat(2).
     pub fn facts(&self) -> io::Result<Facts> {
         fstat(&self.0).map(|stat| Facts::of(&stat)).map_err(io)
+    }
+
+    /// The room on the file system.
+    ///
+    /// # Errors
+    /// As fstatvfs(3).
+    pub fn space(&self) -> io::Result<Space> {
+        let told = nix::sys::statvfs::fstatvfs(&self.0).map_err(io)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(told.fragment_size());
+        Ok(Space { size: bytes(told.blocks()), free: bytes(told.blocks_available()) })
     }
 
     /// The facts of a name in it.

@@ -107,6 +107,28 @@ pub fn give_way() {
     super::scheduler::set(nix::libc::SCHED_BATCH, 0);
 }
 
+/// Leaves processor and disk to all other processes, as nice(1) and ionice(1) do, for good.
+pub fn lower_priority() {
+    /// The class of processes that get the disk when it is idle (ioprio_set(2)).
+    const IDLE: nix::libc::c_int = 3 << 13;
+    // SAFETY: the calls take numbers.
+    unsafe {
+        nix::libc::nice(19);
+        // The first number means a process, the second one this process.
+        nix::libc::syscall(nix::libc::SYS_ioprio_set, 1, 0, IDLE);
+    }
+}
+
+/// Returns true if this process has a child, also one that has ended and was not waited for.
+#[must_use]
+pub fn has_children() -> bool {
+    // SAFETY: every field is a number, for which zero is a value.
+    let mut seen: nix::libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = nix::libc::WEXITED | nix::libc::WNOHANG | nix::libc::WNOWAIT;
+    // SAFETY: the kernel fills the structure, and waits for nothing.
+    unsafe { nix::libc::waitid(nix::libc::P_ALL, 0, &raw mut seen, flags) == 0 }
+}
+
 /// Ends a forked process without running exit handlers of the host.
 pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: the call takes a number and does not return.

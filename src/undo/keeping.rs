@@ -4,18 +4,19 @@
 //! the manifest and the time are bounded; the depth of trees is not.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::expansion::{self, Cut};
 use super::manifest::{Bytes, Head, Item, Line, Missed, Object, VERSION, Way, Why};
 use super::present::is_missing;
 use super::store::{Objects, Store, join, manifest_name, record_name, split};
-use super::{Extent, Loss, Operand};
+use super::{Extent, Loss, Operand, Step};
 use crate::limits;
 use crate::sys::folder::{self, Entry, Facts, Folder, Sort};
 
@@ -51,14 +52,25 @@ pub struct Kept {
 /// Keeps what the operands name, from the current directory on, and writes the manifest.
 ///
 /// # Errors
-/// The store cannot be used, the record exists already, or the manifest cannot be written.
+/// The store cannot be used, its disk is almost full, or the manifest cannot be written.
 pub fn keep(keeping: &Keeping, operands: &[Operand], unknown: &[Vec<u8>]) -> io::Result<Kept> {
     let record = record_name(keeping.session, keeping.run)?;
     let from = std::env::current_dir()?.into_os_string().into_vec();
     let store = Store::prepare(keeping.store)?;
-    let file = store.folder.create(&manifest_name(&record))?;
+    if super::tidying::is_short_of_room(&store.folder) {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    let name = manifest_name(&record);
+    let file = match store.folder.create(&name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // The guard that had the command first died before that began, so nothing was destroyed.
+            super::store::discard(&store, &record)?;
+            store.folder.create(&name)?
+        }
+        made => made?,
+    };
     let time = u64::try_from(file.metadata()?.mtime()).unwrap_or_default();
-    let mut keeper = Keeper {
+    let mut collector = Collector {
         keeping,
         manifest: BufWriter::with_capacity(256 << 10, file),
         written: 0,
@@ -70,7 +82,7 @@ pub fn keep(keeping: &Keeping, operands: &[Operand], unknown: &[Vec<u8>]) -> io:
         copied: 0,
         kept: Kept::default(),
     };
-    keeper.put(&Line::Head(Head {
+    collector.put(&Line::Head(Head {
         v: VERSION,
         session: keeping.session.to_owned(),
         run: keeping.run,
@@ -78,23 +90,44 @@ pub fn keep(keeping: &Keeping, operands: &[Operand], unknown: &[Vec<u8>]) -> io:
         agent: keeping.agent.to_owned(),
         dir: Bytes(from.clone()),
         restore: None,
-        places: vec![Bytes(keeper.store.path.clone())],
+        places: vec![Bytes(collector.store.path.clone())],
     }))?;
     for word in unknown {
-        keeper.miss(word, Why::Unknown)?;
+        collector.miss(word, Why::Unknown)?;
     }
     // Files that change in place come first: a link to one is no copy.
     let (bytes, names): (Vec<&Operand>, Vec<&Operand>) =
         operands.iter().partition(|operand| operand.loss == Loss::Bytes);
     for operand in bytes.into_iter().chain(names) {
-        keeper.operand(operand, &from)?;
+        collector.operand(operand, &from)?;
     }
-    keeper.put(&Line::Done { settled: false })?;
-    keeper.manifest.flush()?;
-    Ok(keeper.kept)
+    collector.put(&Line::Done { settled: false, bytes: 0, is_cut: false })?;
+    collector.manifest.flush()?;
+    Ok(collector.kept)
 }
 
-struct Keeper<'a> {
+/// Returns true if one of the operands may exist below the directory, or is a pattern, or if there are many.
+#[must_use]
+pub fn may_exist(operands: &[Operand], directory: &Path) -> bool {
+    operands.len() > limits::OPERANDS_LOOKED_AT || operands.iter().any(|operand| may_stand_there(operand, directory))
+}
+
+fn may_stand_there(Operand { path, loss, .. }: &Operand, directory: &Path) -> bool {
+    let mut place = if path.is_absolute { PathBuf::from("/") } else { directory.to_owned() };
+    for step in &path.steps {
+        match step {
+            Step::Name(name) => place.push(OsStr::from_bytes(name)),
+            Step::Matching(_) | Step::Any => return true,
+        }
+    }
+    match loss {
+        Loss::Name => place.symlink_metadata().is_ok(),
+        // What is written to a device or a FIFO replaces nothing.
+        Loss::Bytes => place.metadata().is_ok_and(|there| there.is_file()),
+    }
+}
+
+struct Collector<'a> {
     keeping: &'a Keeping<'a>,
     manifest: BufWriter<File>,
     /// Bytes.
@@ -112,7 +145,7 @@ struct Keeper<'a> {
     kept: Kept,
 }
 
-/// A directory on the way down. Its path is the keeper's, up to `length`.
+/// A directory on the way down. Its path is the collector's, up to `length`.
 struct Level {
     /// `None` if too many are open. It is entered again from the one below.
     folder: Option<Folder>,
@@ -122,7 +155,7 @@ struct Level {
     below: Vec<Vec<u8>>,
 }
 
-impl Keeper<'_> {
+impl Collector<'_> {
     fn put(&mut self, line: &Line) -> io::Result<()> {
         let bytes = line.encode();
         self.written += bytes.len() as u64;
@@ -130,7 +163,8 @@ impl Keeper<'_> {
     }
 
     fn miss(&mut self, path: &[u8], why: Why) -> io::Result<()> {
-        self.kept.missed += 1;
+        // What is excepted is not to be kept.
+        self.kept.missed += u64::from(why != Why::Excepted);
         if self.written > limits::MANIFEST_BYTES_MAX {
             return Ok(());
         }
@@ -151,6 +185,7 @@ impl Keeper<'_> {
         // `**` alone reaches as far as a tree.
         let is_tree = operand.extent == Extent::Tree;
         for path in without_what_is_below(paths, is_tree) {
+            let path = if operand.loss == Loss::Bytes { behind_links(path) } else { path };
             if self.is_over() {
                 self.miss(&path, Why::TooLate)?;
                 continue;
@@ -301,7 +336,7 @@ impl Keeper<'_> {
         let kept = match loss {
             Loss::Name => self.link(folder, name),
             Loss::Bytes => match self.copy(folder, name) {
-                // Its target is what changes, and that is not looked for.
+                // A device or a FIFO has no bytes to lose.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(()),
                 kept => kept,
             },
@@ -391,6 +426,12 @@ fn without_what_is_below(paths: BTreeSet<Vec<u8>>, is_tree: bool) -> Vec<Vec<u8>
         }
     }
     left
+}
+
+/// The file that a program opens under this path.
+fn behind_links(path: Vec<u8>) -> Vec<u8> {
+    let opened = Path::new(OsStr::from_bytes(&path)).canonicalize();
+    opened.map_or(path, |opened| opened.into_os_string().into_vec())
 }
 
 fn is_cache(folder: &Folder, entries: &[Entry]) -> bool {

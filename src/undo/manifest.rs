@@ -25,6 +25,12 @@ pub enum Line {
     Done {
         /// True once what was not destroyed has been taken out.
         settled: bool,
+        /// The bytes of what was destroyed and is kept.
+        #[serde(default)]
+        bytes: u64,
+        /// True if what kept it was ended before it had kept all.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_cut: bool,
     },
 }
 
@@ -230,7 +236,7 @@ mod tests {
             object: Some(Object { place: 0, number: 4097, way: Way::Link }),
         };
         let missed = Missed { path: Bytes(b"$x/*".to_vec()), why: Why::Unknown };
-        for line in [Line::Item(item), Line::Missed(missed), Line::Done { settled: true }] {
+        for line in [Line::Item(item), Line::Missed(missed), Line::Done { settled: true, bytes: 5, is_cut: true }] {
             let written = line.encode();
             assert_eq!(written.iter().filter(|byte| **byte == b'\n').count(), 1);
             assert_eq!(Line::decode(&written[..written.len() - 1]), Some(line));

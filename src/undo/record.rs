@@ -118,8 +118,8 @@ impl Record {
         for line in lines {
             match line {
                 Line::Head(_) => break,
-                Line::Done { .. } => {
-                    is_whole = true;
+                Line::Done { is_cut, .. } => {
+                    is_whole = !is_cut;
                     break;
                 }
                 Line::Missed(line) => missed.push(line),

@@ -280,6 +280,8 @@ struct Saved {
     name: RecordName,
     manifest: File,
     objects: Objects,
+    /// What the files have that were moved there.
+    bytes: u64,
 }
 
 impl Saved {
@@ -309,7 +311,7 @@ impl Saved {
             manifest.write_all(&Line::Head(head).encode())?;
             // Without its head it would be nobody's.
             store.folder.rename(&new, &own)?;
-            return Ok(Self { name, manifest, objects });
+            return Ok(Self { name, manifest, objects, bytes: 0 });
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
@@ -339,12 +341,13 @@ impl Saved {
             }
         }
         self.objects.next += 1;
+        self.bytes += there.size;
         Ok(())
     }
 
     fn finish(mut self) -> RecordName {
         // Without its last line the record counts as well.
-        let _ = self.manifest.write_all(&Line::Done { settled: true }.encode());
+        let _ = self.manifest.write_all(&Line::Done { settled: true, bytes: self.bytes, is_cut: false }.encode());
         self.name
     }
 }

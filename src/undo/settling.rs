@@ -17,6 +17,7 @@ use crate::sys::folder::{Folder, Sort};
 pub struct Destroyed {
     pub files: u64,
     pub bytes: u64,
+    pub directories: u64,
     /// Those that are gone and were not kept.
     pub missed: u64,
 }
@@ -43,7 +44,6 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
         present: Present::default(),
         above: Vec::new(),
         numbers: HashSet::new(),
-        lost_directories: 0,
         destroyed: Destroyed::default(),
     };
     let written = settler.write(head, lines);
@@ -51,7 +51,7 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
         let _ = store.folder.remove(&new);
         return Err(error);
     }
-    if settler.numbers.is_empty() && settler.lost_directories == 0 {
+    if settler.numbers.is_empty() && settler.destroyed.directories == 0 {
         store.folder.remove(&name)?;
         store.folder.remove(&new)?;
     } else {
@@ -74,7 +74,6 @@ struct Settler {
     above: Vec<Item>,
     /// The objects of what is gone.
     numbers: HashSet<u64>,
-    lost_directories: u64,
     destroyed: Destroyed,
 }
 
@@ -89,14 +88,19 @@ enum Fate {
 impl Settler {
     fn write(&mut self, head: Head, lines: impl Iterator<Item = Line>) -> io::Result<()> {
         self.put(&Line::Head(head))?;
+        let mut is_cut = true;
         for line in lines {
             match line {
-                Line::Head(_) | Line::Done { .. } => break,
+                Line::Head(_) => break,
+                Line::Done { is_cut: was_cut, .. } => {
+                    is_cut = was_cut;
+                    break;
+                }
                 Line::Item(item) => self.item(item)?,
                 Line::Missed(missed) => self.missed(missed)?,
             }
         }
-        self.put(&Line::Done { settled: true })?;
+        self.put(&Line::Done { settled: true, bytes: self.destroyed.bytes, is_cut })?;
         self.manifest.flush()
     }
 
@@ -125,7 +129,7 @@ impl Settler {
                         self.destroyed.files += 1;
                         self.destroyed.bytes += item.size;
                     }
-                    None => self.lost_directories += 1,
+                    None => self.destroyed.directories += 1,
                 }
                 self.put(&Line::Item(item))?;
             }
@@ -137,7 +141,7 @@ impl Settler {
         let is_gone = missed.why != Why::Unknown
             && missed.path.0.starts_with(b"/")
             && matches!(self.present.look(&missed.path.0), Ok(None));
-        if is_gone {
+        if is_gone && missed.why != Why::Excepted {
             self.destroyed.missed += 1;
         }
         if is_gone || missed.why == Why::Unknown { self.put(&Line::Missed(missed)) } else { Ok(()) }
@@ -297,9 +301,9 @@ mod tests {
         fs::create_dir_all(place.0.join("p/node_modules/x")).unwrap();
         let kept = place
             .keep(1, &[place.operand("p", Loss::Name, Extent::Tree), place.operand("home", Loss::Name, Extent::Tree)]);
-        assert_eq!(kept.missed, 2);
+        assert_eq!(kept.missed, 1, "caches are not to be kept");
         fs::remove_dir_all(place.0.join("p")).unwrap();
-        assert_eq!(settle(&place.store(), "s", 1).unwrap(), Destroyed { files: 0, bytes: 0, missed: 1 });
+        assert_eq!(settle(&place.store(), "s", 1).unwrap(), Destroyed { directories: 1, ..Destroyed::default() });
     }
 
     #[test]
@@ -317,6 +321,7 @@ mod tests {
         fs::write(&manifest, &whole[..whole.len() / 2]).unwrap();
         let files = settle(&place.store(), "s", 1).unwrap().files;
         assert!((2..8).contains(&files), "{files}");
+        assert!(matches!(place.lines(1).last(), Some(Line::Done { settled: true, is_cut: true, .. })));
         assert_eq!(fs::read_dir(place.store().join("s-1/0")).unwrap().count() as u64, files);
     }
 

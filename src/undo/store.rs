@@ -241,3 +241,10 @@ fn remove(group: &Folder, name: &[u8]) -> io::Result<u64> {
     }
     Ok(freed)
 }
+
+/// Returns true if there is a record of this run.
+#[must_use]
+pub fn has_record(store: &Path, session: &str, run: u64) -> bool {
+    let record = record_name(session, run);
+    record.is_ok_and(|record| Store::open(store).is_ok_and(|store| store.folder.look(&manifest_name(&record)).is_ok()))
+}

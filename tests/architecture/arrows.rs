@@ -18,7 +18,7 @@ const MAY_NAME: [(&str, &[&str]); 15] = [
     ("recorder", &["journal", "text"]),
     ("history", &["journal", "recorder", "text"]),
     ("sink", &["core", "journal", "text"]),
-    ("host", &["core", "text", "script", "gate", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
+    ("host", &["core", "text", "script", "gate", "sys", "guard", "undo", "io", "front", "journal", "recorder", "sink"]),
     (
         "cli",
         &["core", "text", "script", "gate", "sys", "undo", "front", "journal", "recorder", "history", "sink", "host"],
@@ -106,7 +106,7 @@ fn the_loop_touches_no_file_but_its_socket() {
 }
 
 /// What the wall's clock may be asked for beside the time stamps of records: a file's age, and whether a note is of the future.
-const ASK_THE_WALL: [&str; 2] = ["host/unseen/notes.rs", "recorder/output_directory.rs"];
+const ASK_THE_WALL: [&str; 3] = ["host/unseen/notes.rs", "recorder/output_directory.rs", "undo/tidying.rs"];
 
 /// Somebody may set the wall's clock at any time, so no duration and no deadline comes from it.
 #[test]

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod held;
+mod kept;
 mod ports;
 mod projects;
 pub(crate) mod rules;

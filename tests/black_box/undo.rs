@@ -378,7 +378,7 @@ fn an_interrupted_restore_goes_on() {
     place.undo(&["1"]);
     fs::remove_file(place.work("file")).unwrap();
     let cut = fs::read(place.home.join("kept/s-1.1.jsonl")).unwrap();
-    let done = Line::Done { settled: true }.encode();
+    let done = Line::Done { settled: true, bytes: 0, is_cut: false }.encode();
     fs::write(place.home.join("kept/s-1.1.jsonl"), &cut[..cut.len() - done.len()]).unwrap();
     place.undo(&["1.1"]);
     assert_eq!(fs::read(place.work("file")).unwrap(), b"afterwards");

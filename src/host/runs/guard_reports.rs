@@ -3,7 +3,7 @@
 use super::{Due, Runs};
 use crate::core::end::StartError;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::{LeftProcess, Stream, TerminalWish};
+use crate::core::entry::{DestroyedFiles, KeptFiles, LeftProcess, Stream, TerminalWish};
 use crate::core::job::{Job, Order};
 use crate::guard::control::{self, GuardReport};
 use crate::host::context::Context;
@@ -62,12 +62,27 @@ impl Runs {
 
     fn on_report(&mut self, job: JobId, report: GuardReport, cx: &mut Context<'_>) {
         let Some(run) = self.get_mut(job) else { return };
-        if !matches!(report, GuardReport::Ready { .. } | GuardReport::Begun) {
+        if report.tells_of_begin() {
             run.on_begun();
         }
         match report {
             GuardReport::Ready { is_detached } => self.on_ready(job, is_detached, cx),
             GuardReport::Begun => self.begin(job, None, cx),
+            GuardReport::Keeping => {
+                run.guard.iter_mut().for_each(|link| link.orders.on_keeping(cx.turn.now));
+                cx.engine.on_keeping(job);
+            }
+            GuardReport::Kept { files, missed, unknown } => {
+                let kept = KeptFiles { files, missed, unknown: unknown.to_string(), failure: None };
+                cx.engine.on_kept(job, kept);
+            }
+            GuardReport::NotKept { errno } => {
+                let failure = Some(start_errors::collector_failure(errno));
+                cx.engine.on_kept(job, KeptFiles { failure, ..KeptFiles::default() });
+            }
+            GuardReport::Destroyed { files, bytes, directories, missed } => {
+                cx.engine.on_destroyed(job, DestroyedFiles { files, bytes, directories, missed });
+            }
             GuardReport::Fed => run.lock_terminal(),
             GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(cx.turn.now)),
             GuardReport::Failed { stage, errno } => {

@@ -57,7 +57,10 @@ impl Starts {
             far.push(write);
         }
         let caller = runs.get(job).and_then(|run| peers.shim_pid(run.peer?));
-        let first = [plan.for_guard(self.options.grace, caller).encode().as_slice(), command.frame.as_slice()].concat();
+        let record = self.record_place(job, command);
+        let record_bytes = u16::try_from(record.len()).unwrap_or_default();
+        let plan_bytes = plan.for_guard(self.options.grace, caller, record_bytes).encode();
+        let first = [plan_bytes.as_slice(), &record, &command.frame].concat();
         let attempt = runs.get(job).map_or(0, |run| run.attempts);
         let behind_directory = pending.descriptors.get(1..).unwrap_or_default();
         let mut terminal =

@@ -54,6 +54,29 @@ pub struct RunEnd {
     pub port_held: Option<PortHolder>,
     /// What the person's rules said of the command, if they did not allow all of it.
     pub gate: Option<GateRecord>,
+    /// What was kept for undo before the command began, if it might destroy something.
+    pub kept: Option<KeptRecord>,
+}
+
+/// What was kept before a command that might destroy something.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeptRecord {
+    pub files: u32,
+    /// Paths that were not kept.
+    #[serde(skip_serializing_if = "is_none")]
+    pub missed: u32,
+    /// A program whose operands were not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub unknown: String,
+    /// Why not all was kept, or nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The strictest verdict of rules on a command.
@@ -196,6 +219,7 @@ impl Serialize for EndRecord {
         fields.put_set("answers", &end.answers)?;
         fields.put_set("port_held", &end.port_held)?;
         fields.put_set("gate", &end.gate)?;
+        fields.put_set("kept", &end.kept)?;
         fields.put_set("exec_b64", &start.exec_b64)?;
         fields.put_set("dir_b64", &start.dir_b64)?;
         card.put_rest(&[], &mut fields)?;

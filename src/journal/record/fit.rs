@@ -70,6 +70,7 @@ impl RunEnd {
             left: self.left.iter().take(LEFT_MAX).map(shorter).collect(),
             unkillable: self.unkillable.iter().take(LEFT_MAX).copied().collect(),
             gate: self.gate.as_ref().map(GateRecord::clipped),
+            kept: self.kept.clone(),
             ..*self
         })
     }

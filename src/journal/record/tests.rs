@@ -57,6 +57,7 @@ fn end() -> RunEnd {
         unkillable: vec![11],
         answers: 2,
         port_held: Some(PortHolder { port: 3000, seq: 5 }),
+        kept: Some(KeptRecord { files: 12, missed: 1, unknown: "xargs rm".to_owned(), failure: None }),
         gate: Some(GateRecord {
             r#do: "ask".into(),
             rule: Some("push (config.toml:12)".into()),
@@ -98,7 +99,7 @@ fn a_record_with_every_field_is_written_as_ever() {
     assert_eq!(EndRecord::parse(&record.line()).unwrap(), record);
     assert_line(
         &record.line(),
-        r#"{"v":1,"type":"end","seq":7,"whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"exit":130,"output":"é\n","time":"2026-05-21T09:42:18.123Z","error":"aborted","by":"kill","command":"ls","why":"look","name":"web","shell":"/bin/bash","duration_ms":20,"queued_ms":1,"signal":2,"bytes":90,"received":80,"hidden":1,"output_omitted":40,"output_cut":1,"output_lost":30,"raw":"raw/x-7.out","raw_bytes":50,"raw_omitted":60,"raw_cut":25,"raw_error":"No space left on device","secrets":3,"recording":"raw/x.rec","recording_at":[70,90],"recording_omitted":80,"recording_error":"full","left":[{"pid":9,"comm":"node"}],"left_count":2,"unkillable":[11],"answers":2,"port_held":{"port":3000,"seq":5},"gate":{"do":"ask","rule":"push (config.toml:12)","leaf":"git push","by":"watch"},"exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","agent":"codex","agent_version":"0.1","session":"s","session_number":2,"call":"c","role":"hook","unwrapped":true,"probe":true,"terminal":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}},"trace":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","trace_parent":"00f067aa0ba902b7"}"#,
+        r#"{"v":1,"type":"end","seq":7,"whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"exit":130,"output":"é\n","time":"2026-05-21T09:42:18.123Z","error":"aborted","by":"kill","command":"ls","why":"look","name":"web","shell":"/bin/bash","duration_ms":20,"queued_ms":1,"signal":2,"bytes":90,"received":80,"hidden":1,"output_omitted":40,"output_cut":1,"output_lost":30,"raw":"raw/x-7.out","raw_bytes":50,"raw_omitted":60,"raw_cut":25,"raw_error":"No space left on device","secrets":3,"recording":"raw/x.rec","recording_at":[70,90],"recording_omitted":80,"recording_error":"full","left":[{"pid":9,"comm":"node"}],"left_count":2,"unkillable":[11],"answers":2,"port_held":{"port":3000,"seq":5},"gate":{"do":"ask","rule":"push (config.toml:12)","leaf":"git push","by":"watch"},"kept":{"files":12,"missed":1,"unknown":"xargs rm"},"exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","agent":"codex","agent_version":"0.1","session":"s","session_number":2,"call":"c","role":"hook","unwrapped":true,"probe":true,"terminal":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}},"trace":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","trace_parent":"00f067aa0ba902b7"}"#,
     );
     let lost = LostRecord { start: start() };
     let read: LostRecord = serde_json::from_slice(&line("lost", &lost)).unwrap();

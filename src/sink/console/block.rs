@@ -40,6 +40,8 @@ pub(super) struct CommandBlock {
     pub(super) is_held: bool,
     is_followed: bool,
     left: Box<[LeftProcess]>,
+    /// Lines for behind its end.
+    behind: Vec<String>,
     written: Gap,
     /// When the oldest unshown output arrived.
     oldest: Option<Instant>,
@@ -69,6 +71,7 @@ impl CommandBlock {
             is_held: false,
             is_followed: false,
             left: Box::default(),
+            behind: Vec::new(),
             written: Gap::default(),
             oldest: None,
             wrote: now,
@@ -113,9 +116,13 @@ impl CommandBlock {
             Item::Entry(Entry::Ended(end)) => self.ending = Some((BlockEnd(end.clone()), now)),
             Item::Entry(Entry::Left(left)) => self.left.clone_from(left),
             Item::Entry(Entry::Over) => return Taken::Last,
+            // An agent's look at the shell writes to files of the agent's.
+            Item::Entry(Entry::Kept(_)) if self.heading.card.command.is_probe => {}
             Item::Entry(entry) => {
-                if let Some(line) = console_line(entry, self.job, now) {
-                    self.remark(line, now);
+                match console_line(entry, self.job, now) {
+                    Some(line) if self.ending.is_none() => self.remark(line, now),
+                    Some(line) if self.behind.len() < limits::STRAGGLERS_NAMED_MAX => self.behind.push(line),
+                    _ => {}
                 }
                 match entry {
                     Entry::Waits(_) => self.asks = true,
@@ -196,7 +203,8 @@ impl CommandBlock {
         let is_small = self.written.bytes <= limits::PROBE_BYTES_MAX as u64 && !self.backlog.has_remark();
         let is_well =
             self.ending.as_ref().is_none_or(|(ending, _)| ending.is_well() && ending.0.took <= limits::PROBE_TIME_MAX);
-        self.heading.card.command.is_probe && !self.has_banner && is_small && is_well && self.left.is_empty()
+        let is_only_row = self.left.is_empty() && self.behind.is_empty();
+        self.heading.card.command.is_probe && !self.has_banner && is_small && is_well && is_only_row
     }
 
     /// Shows the output since the last call that may be shown live. Returns true if there was any.
@@ -279,6 +287,7 @@ impl CommandBlock {
             self.heading.show_folded(face, (ink, &words), out);
         } else if self.backlog.is_empty() && self.left.is_empty() && !face.is_text() && ending.is_short() {
             self.heading.show(face, Some((ink, &words)), out);
+            self.show_behind(face, out);
         } else {
             return false;
         }
@@ -293,6 +302,11 @@ impl CommandBlock {
         if let Some((ending, _)) = &self.ending {
             ending.show(face, self.written.lines, &self.left, out);
         }
+        self.show_behind(face, out);
+    }
+
+    fn show_behind(&self, face: Face, out: &mut Vec<u8>) {
+        self.behind.iter().for_each(|line| face.remark(Ink::Dim, line.clone(), out));
     }
 
     /// The memory that waits in the block, bytes.

@@ -1,0 +1,199 @@
+//! Lets what a command may destroy be kept before its shell is made, and settles that when nothing of the command lives.
+//!
+//! A process of its own keeps it, because that may take seconds, and orders come meanwhile.
+//!
+//! Invariants: a command that destroys nothing costs no process and no file. A command waits for its collector at most
+//! [`limits::KEEPING_PATIENCE`], and runs whatever becomes of it, unless an order ends it. A collector dies with its guard.
+
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use nix::libc;
+use nix::sys::signal::Signal as Named;
+use nix::unistd::{ForkResult, fork};
+use rexec_sh::protocol::process::{Pid, Signal};
+use rexec_sh::protocol::wire::RunRequest;
+
+use super::control::{GuardReport, REPORT_BYTES, RecordPlace};
+use crate::limits;
+use crate::sys::kill::Pidfd;
+use crate::sys::program::Program;
+use crate::sys::{self, background, poll, process};
+use crate::undo::keeping::{self, Keeping};
+use crate::undo::{self, Losses, settling, store, tidying};
+
+/// What a command may destroy, and where it begins.
+pub(super) struct CollectorTask<'a> {
+    losses: Losses,
+    /// The command's directory, if it came as a descriptor.
+    directory: Option<&'a OwnedFd>,
+    path: PathBuf,
+}
+
+/// A record that a collector has begun.
+pub(super) struct UnsettledRecord {
+    place: RecordPlace,
+    collector: Pid,
+    /// The collector's report comes from here.
+    report: OwnedFd,
+}
+
+impl<'a> CollectorTask<'a> {
+    pub(super) fn of(run: &RunRequest<'_>, directory: Option<&'a OwnedFd>) -> Self {
+        let path = match directory {
+            Some(fd) => PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd())),
+            None => {
+                let named = run.attributes.extras.directory.as_deref().unwrap_or(c"/");
+                PathBuf::from(OsStr::from_bytes(named.to_bytes()))
+            }
+        };
+        let variable = |name: &[u8]| {
+            if name == b"PWD" {
+                let there = if directory.is_some() { std::fs::read_link(&path).ok()? } else { path.clone() };
+                return Some(there.into_os_string().into_vec());
+            }
+            let mut entries = run.env.iter().map(CStr::to_bytes);
+            entries.find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"=")).map(<[u8]>::to_vec)
+        };
+        let call: Vec<Vec<u8>> = run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect();
+        Self { losses: undo::losses_of_call(&call, &variable), directory, path }
+    }
+
+    /// Makes a collector, if there is something to be kept.
+    pub(super) fn begin<E>(
+        self,
+        place: RecordPlace,
+        tell: impl Fn(GuardReport) -> Result<(), E>,
+    ) -> Result<Option<UnsettledRecord>, E> {
+        let unknown = Program::new(self.losses.unknown.first().map_or(b"", Vec::as_slice));
+        if !keeping::may_exist(&self.losses.operands, &self.path) {
+            if !self.losses.unknown.is_empty() {
+                tell(GuardReport::Kept { files: 0, missed: 0, unknown })?;
+            }
+            return Ok(None);
+        }
+        match self.fork(&place) {
+            Ok((collector, report)) => Ok(Some(UnsettledRecord { place, collector, report })),
+            Err(error) => {
+                tell(GuardReport::NotKept { errno: error.raw_os_error().unwrap_or(0) })?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn fork(&self, place: &RecordPlace) -> io::Result<(Pid, OwnedFd)> {
+        let (hear, say) = sys::pipe()?;
+        // SAFETY: a guard has one thread, so the child may go on as an ordinary process.
+        match unsafe { fork() }.map_err(sys::io)? {
+            ForkResult::Parent { child } => Ok((Pid::new(child.as_raw()), hear)),
+            ForkResult::Child => {
+                let _ = nix::sys::prctl::set_pdeathsig(Named::SIGKILL);
+                let _ = nix::sys::prctl::set_name(c"rexec-collector");
+                let kept: Vec<RawFd> = [&say].into_iter().chain(self.directory).map(AsRawFd::as_raw_fd).collect();
+                process::close_all_but(&kept);
+                let report = self.keep(place).unwrap_or_else(|error| GuardReport::NotKept {
+                    errno: match error.kind() {
+                        io::ErrorKind::StorageFull => libc::ENOSPC,
+                        _ => error.raw_os_error().unwrap_or(libc::EINVAL),
+                    },
+                });
+                let _ = sys::write(&say, &report.encode());
+                process::exit(0)
+            }
+        }
+    }
+
+    fn keep(&self, RecordPlace { store, session, run, agent }: &RecordPlace) -> io::Result<GuardReport> {
+        std::env::set_current_dir(&self.path)?;
+        let until = Instant::now() + limits::KEEPING;
+        let (copy_max, run) = (limits::COPIED_FILE_BYTES, *run);
+        let kept = keeping::keep(
+            &Keeping { store, session, run, agent, copy_max, until },
+            &self.losses.operands,
+            &self.losses.unknown,
+        )?;
+        let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let unknown = Program::new(self.losses.unknown.first().map_or(b"", Vec::as_slice));
+        Ok(GuardReport::Kept { files: number(kept.files), missed: number(kept.missed), unknown })
+    }
+}
+
+impl UnsettledRecord {
+    /// Waits until the collector has ended, and reports what it has done. Fails if an order would end the command, which
+    /// `orders` tells.
+    pub(super) fn await_collector<E>(
+        &self,
+        control: &OwnedFd,
+        tell: impl Fn(GuardReport) -> Result<(), E>,
+        orders: &mut dyn FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let begun = Instant::now();
+        let (shown_at, until) = (begun + limits::KEEPING_SHOWN_AFTER, begun + limits::KEEPING_PATIENCE);
+        let mut is_shown = false;
+        loop {
+            let now = Instant::now();
+            let next = if is_shown { until } else { shown_at };
+            let left = next.saturating_duration_since(now);
+            match poll::readable_within([self.report.as_fd(), control.as_fd()], left) {
+                Ok([true, _]) => break,
+                Ok([false, true]) => orders().inspect_err(|_| self.end_collector())?,
+                Ok([false, false]) | Err(_) if now >= until => break,
+                Ok([false, false]) | Err(_) if now >= shown_at && !is_shown => {
+                    is_shown = true;
+                    tell(GuardReport::Keeping).inspect_err(|_| self.end_collector())?;
+                }
+                Ok([false, false]) | Err(_) => {}
+            }
+        }
+        let mut bytes = [0; REPORT_BYTES];
+        let told = match sys::read(&self.report, &mut bytes) {
+            Ok(REPORT_BYTES) => GuardReport::decode(&bytes),
+            _ => None,
+        };
+        self.end_collector();
+        tell(told.unwrap_or(GuardReport::NotKept { errno: 0 }))
+    }
+
+    /// Ends the collector, and reaps it. One that the kernel does not let go is left to the supervisor.
+    fn end_collector(&self) {
+        if let Some(process) = Pidfd::open(self.collector) {
+            process.send(Signal::KILL);
+        }
+        if background::has_ended_within(self.collector, limits::COLLECTOR_END) {
+            let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(self.collector.number()), None);
+        }
+    }
+
+    /// Takes out of the store what the command has left alone, and reports what it has destroyed. While a process of the
+    /// command lives, all stays as it was.
+    pub(super) fn settle(self, control: &OwnedFd) {
+        if process::has_children() {
+            return;
+        }
+        process::lower_priority();
+        let RecordPlace { store: path, session, run, .. } = &self.place;
+        if let Ok(gone) = settling::settle(path, session, *run)
+            && gone != settling::Destroyed::default()
+        {
+            let _ = tidying::tidy(path);
+            let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+            let report = match store::has_record(path, session, *run) {
+                true => {
+                    let (directories, missed) = (number(gone.directories), number(gone.missed));
+                    GuardReport::Destroyed { files: gone.files, bytes: gone.bytes, directories, missed }
+                }
+                // There was no room for it.
+                false => {
+                    let missed = number(gone.files.saturating_add(gone.directories).saturating_add(gone.missed));
+                    GuardReport::Destroyed { files: 0, bytes: 0, directories: 0, missed }
+                }
+            };
+            // A host that is gone has no use for it.
+            let _ = sys::write(control, &report.encode());
+        }
+    }
+}

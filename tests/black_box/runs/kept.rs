@@ -1,0 +1,157 @@
+//! What a host with `--undo on` keeps before a command destroys it, and what it says of that.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::rules::end;
+use crate::history::reading::said;
+use crate::support::call::Target;
+use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::waiting::{self, PATIENCE};
+
+const UNDO: Setup = Setup { flags: &["--undo", "on"], ..PLAIN };
+
+fn store(host: &Host) -> PathBuf {
+    host.journal_home().join("kept")
+}
+
+/// The lines of the only manifest.
+fn manifest(host: &Host) -> Vec<Value> {
+    let names = fs::read_dir(store(host)).expect("a store").map(|entry| entry.expect("an entry").path());
+    let mut files = names.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    let text = fs::read_to_string(files.next().expect("a manifest")).expect("text");
+    assert_eq!(files.next(), None);
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The paths in the only manifest that have an object, below the host's directory.
+fn kept(host: &Host) -> Vec<String> {
+    let lines = manifest(host);
+    let with_object = lines.iter().filter(|line| line["object"].is_object());
+    let paths = with_object.map(|line| PathBuf::from(line["path"].as_str().expect("a path")));
+    paths.map(|path| path.strip_prefix(host.home.path()).expect("below it").display().to_string()).collect()
+}
+
+fn is_empty(store: &Path) -> bool {
+    fs::read_dir(store).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+#[test]
+fn a_tree_that_is_removed_stays_in_the_store() {
+    let host = Host::with(UNDO);
+    let tree = host.home.join("tree");
+    fs::create_dir_all(tree.join("sub/empty")).expect("directories");
+    fs::write(tree.join("a"), "one").expect("a file");
+    fs::write(tree.join("sub/b"), "two").expect("a file");
+    symlink("a", tree.join("link")).expect("a link");
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::symlink_metadata(path).expect("a file"));
+    let before = inode(&tree.join("a"));
+
+    assert_eq!(host.run("rm -r tree; echo $?").out(), "0\n");
+    host.console_says("… #1: 3 files and 3 directories (7 bytes) gone or changed: rexec undo 1\n");
+    let mut paths = kept(&host);
+    paths.sort();
+    assert_eq!(paths, ["tree/a", "tree/link", "tree/sub/b"]);
+    let a = manifest(&host).into_iter().find(|line| line["path"] == json!(tree.join("a"))).expect("a line");
+    let head = &manifest(&host)[0];
+    let session = head["session"].as_str().expect("a session");
+    let number = a["object"]["number"].as_u64().expect("a number");
+    let object = store(&host).join(format!("{session}-1/0/{number}"));
+    assert_eq!((fs::read_to_string(&object).expect("the object"), inode(&object)), ("one".to_owned(), before));
+    assert_eq!(end(&host, 1)["kept"], json!({"files": 3}));
+    let shown = said(&host.journal_home(), &["show", "1"]).0;
+    assert!(shown.contains("3 files are kept: rexec undo "), "{shown}");
+    host.finish();
+}
+
+#[test]
+fn files_that_change_in_place_are_copied_and_what_stays_leaves_the_store() {
+    let host = Host::with(UNDO);
+    for name in ["one", "two", "three"] {
+        fs::write(host.home.join(name), name).expect("a file");
+    }
+    assert_eq!(host.run("echo new >one; rm -f two.* missing; [ -e two ] || rm three; cat one").out(), "new\n");
+    host.console_says("… #1: 1 file (3 bytes) gone or changed: rexec undo 1\n");
+    assert_eq!(kept(&host), ["one"]);
+    host.run("rexec_no_such_program >two || rm -f nothing");
+    host.console_says("… #2: 1 file (3 bytes) gone or changed: rexec undo 2\n");
+    host.finish();
+}
+
+#[test]
+fn a_command_that_destroys_nothing_keeps_nothing() {
+    let host = Host::with(UNDO);
+    fs::write(host.home.join("old"), "old").expect("a file");
+    for script in
+        ["echo x >new; mkdir d; cat old >/dev/null; : >>old", "rm -f nothing", "[ -e old ] || rm old", "mv old d"]
+    {
+        host.run(script);
+    }
+    // Its guard ends when it has settled what it kept.
+    host.run("sleep 0");
+    waiting::wait_until("the store is empty", || !store(&host).exists() || is_empty(&store(&host)));
+    assert_eq!(end(&host, 1)["kept"], Value::Null);
+    assert_eq!(end(&host, 2)["kept"], Value::Null);
+    assert_eq!(end(&host, 3)["kept"], json!({"files": 1}));
+    host.finish();
+}
+
+#[test]
+fn what_is_not_kept_is_said_before_the_command_runs() {
+    let host = Host::with(UNDO);
+    fs::write(host.home.join("large"), vec![b'x'; (1 << 20) + 1]).expect("a file");
+    fs::create_dir_all(host.home.join("node_modules/a")).expect("a directory");
+    let waits = "until [ -e go ]; do sleep 0.02; done";
+    let script = format!("{waits}; ls *.none 2>&1 | xargs rm -f");
+    let mut calling = host.call(&script).start(Target::Shim(&host.socket())).expect("the shim starts");
+    host.console_says("… not kept for undo: what xargs rm destroys, which the text does not tell\n");
+    fs::write(host.home.join("go"), "").expect("a file");
+    calling.finish(PATIENCE).expect("it ends");
+    fs::remove_file(host.home.join("go")).expect("it is there");
+    let script = format!("{waits}; rm -r node_modules; echo >large");
+    let mut calling = host.call(&script).start(Target::Shim(&host.socket())).expect("the shim starts");
+    host.console_says("… not kept for undo: 1 path; rexec kept 2 names them\n");
+    fs::write(host.home.join("go"), "").expect("a file");
+    calling.finish(PATIENCE).expect("it ends");
+    assert_eq!(end(&host, 2)["kept"], json!({"files": 0, "missed": 1}), "a cache is not to be kept");
+    host.finish();
+}
+
+#[test]
+fn a_command_whose_process_lives_on_is_settled_when_that_has_ended() {
+    let host = Host::with(UNDO);
+    fs::write(host.home.join("late"), "late").expect("a file");
+    host.run("{ until [ -e go ]; do sleep 0.02; done; rm late; } >/dev/null 2>&1 &");
+    assert_eq!(manifest(&host).len(), 3, "head, item and end");
+    fs::write(host.home.join("go"), "").expect("a file");
+    host.console_says("… #1: 1 file (4 bytes) gone or changed: rexec undo 1\n");
+    assert_eq!(kept(&host), ["late"]);
+    host.finish();
+}
+
+#[test]
+fn a_store_that_cannot_be_used_stops_no_command() {
+    let host = Host::with(UNDO);
+    let elsewhere = host.home.join("elsewhere");
+    fs::create_dir(&elsewhere).expect("a directory");
+    symlink(&elsewhere, store(&host)).expect("a link");
+    fs::write(host.home.join("file"), "").expect("a file");
+    assert_eq!(host.run("rm file; echo done").out(), "done\n");
+    host.console_says("… undo: nothing is kept: ");
+    assert!(is_empty(&elsewhere), "nothing is written behind a link");
+    assert!(end(&host, 1)["kept"]["failure"].is_string());
+    host.finish();
+}
+
+#[test]
+fn a_host_keeps_nothing_unless_it_is_asked_to() {
+    let host = Host::with(PLAIN);
+    fs::write(host.home.join("file"), "").expect("a file");
+    host.run("rm file");
+    assert_eq!(end(&host, 1)["kept"], Value::Null);
+    assert!(!store(&host).exists());
+    host.finish();
+}
