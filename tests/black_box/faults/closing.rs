@@ -105,8 +105,9 @@ fn a_killed_host_is_dead_for_all_although_a_server_answers_no_close() {
     hang_closes(&host, &server, 1);
     wait_until("somebody waits for the server", || server.waiting() > 0);
     assert_eq!(host.run("echo on").out(), "on\n");
-    let others: Vec<_> = host.tree().into_iter().filter(|process| process.comm != "rexec-closer").collect();
-    assert!(others.iter().any(|process| process.command().starts_with("sleep")));
+    let others = || host.tree().into_iter().filter(|process| process.comm != "rexec-closer").collect::<Vec<_>>();
+    let is_sleep = |process: &procs::Process| process.command().starts_with("sleep");
+    let others = waiting::until(PATIENCE, || Some(others()).filter(|all| all.iter().any(is_sleep))).expect("it runs");
     let (home, warden) = host.kill();
     let code = waiting::until(PATIENCE, || running.try_wait().expect("a child"));
     assert_eq!(code.expect("its shim leaves").code(), Some(125));

@@ -104,7 +104,8 @@ fn a_caller_of_a_command_that_goes_on_is_waited_for() {
     let stream = ask_and_be_silent(&host, "echo >> ready; exec yes");
     assert!(waiting::until_true(PATIENCE, || host.home.join("ready").exists()));
     pass(&host, FAREWELL * 10);
-    assert!(!is_let_go(&stream) && host.tree().iter().any(|process| process.comm == "yes"));
+    assert!(!is_let_go(&stream), "its command goes on");
+    waiting::wait_until("it has become yes", || host.tree().iter().any(|process| process.comm == "yes"));
     drop(stream);
     host.finish();
 }

@@ -119,8 +119,11 @@ fn a_wrapper_comes_off_and_the_record_has_both() {
 #[test]
 fn a_look_at_the_shell_that_leaves_a_process_is_shown() {
     let host = Host::start();
-    // What the profile starts runs in a text that is known to its last byte.
-    fs::write(host.home.join(".bashrc"), "sleep 1000 >/dev/null 2>&1 & echo $! >pid\n").expect("a profile");
+    // What the profile starts runs in a text that is known to its last byte. It has the shell's name until it executes
+    // its program.
+    let profile = "sleep 1000 >/dev/null 2>&1 & echo $! >pid\n\
+                   until read -r name </proc/$!/comm && [ \"$name\" = sleep ]; do :; done; unset name\n";
+    fs::write(host.home.join(".bashrc"), profile).expect("a profile");
     let text = include_str!("../../../src/text/unwrap/codex-snapshot.sh");
     let look = |host: &Host| {
         let mut call = host.call(text).env("CODEX_HOME=/h/.codex").env("BASH_ENV=");
