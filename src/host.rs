@@ -41,7 +41,7 @@
 //! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
 //! | `RuleFiles` (`rule_files.rs`) | the rules, which are asked about every command, and their files; `always.rs` has that of what the person always allows |
 //! | `Judges` (`judges.rs`) | the processes that ask the rules about long commands, and those that wait for one |
-//! | `AnswerTokens` (`tokens.rs`) | the tokens with which held commands may be answered |
+//! | `AnswerTokens` (`tokens.rs`) | the tokens with which commands that ask may be answered |
 //! | `LaterAsks` (`later.rs`) | the asks that nobody has answered in time, which the person may still answer |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
@@ -398,7 +398,7 @@ impl Host {
 
     fn tick(&mut self) {
         for (job, hold) in self.engine.tick(self.turn.now) {
-            self.later.add(job, hold.question, &self.runs, self.turn.now);
+            self.later.add(job, hold.question, self.tokens.has(job), &self.runs, self.turn.now);
         }
         self.peers.tick(&mut self.turn, &mut self.engine);
         self.tick_runs();
@@ -477,10 +477,11 @@ impl Host {
         }
         screen.pump(engine, turn.now);
         screen.viewers.pump(is_closing && engine.is_idle(), turn, engine, peers);
-        let calls = self.notifier.calls(&dirty, &self.engine, &self.runs, &mut self.tokens);
-        self.notifier.call_human(calls, &mut self.tokens, &mut self.screen, self.turn.now);
+        let calls = self.notifier.calls(&dirty, &self.engine, &self.runs, &self.later);
+        self.notifier.call_human(calls, &mut self.tokens, &mut self.later, &mut self.screen, self.turn.now);
         self.start_again();
         if has_news {
+            self.tokens.end_answered(&self.engine, &self.later, self.turn.now);
             self.note_prompts();
         }
         self.refresh_status();
@@ -546,12 +547,11 @@ impl Host {
             projects,
             rules,
             later,
-            tokens,
             ..
         } = self;
         let (started, grace) = (&callers.started, options.grace);
         let commands = Commands { turn, engine, peers, screen, runs, reports, recorder, tally, started, grace };
-        RpcService { rpc, projects, rules, later, tokens, commands }
+        RpcService { rpc, projects, rules, later, commands }
     }
 
     /// Tells the runs which of the host's children belong to none of them.

@@ -333,8 +333,12 @@ pub const KEYS_REASON_SHOWN: usize = 40;
 pub const KEYS_DIGITS_MAX: usize = 15;
 /// Agents' sessions of one day that the status line counts.
 pub const AGENTS_COUNTED_MAX: usize = 1_000;
-/// Commands of `--notify` that run at once. Another one is not started.
+/// Commands of `--notify` that run at once for commands that wait. Another one is not started.
 pub const NOTIFY_MAX: usize = 8;
+/// Those that are started within [`LATER_KEPT`] for commands that were refused because nobody was there: for one agent, and
+/// in all, as also run at once. An agent may try one command after the other, and waits for none.
+pub const NOTIFY_REFUSED_OF_AGENT_MAX: usize = 8;
+pub const NOTIFY_REFUSED_MAX: usize = 32;
 /// The host remembers the sessions of this many commands of `--notify`, so that what they leave in the background is not
 /// taken for what a dead guard has left.
 pub const NOTIFY_SESSIONS_MAX: usize = 64;

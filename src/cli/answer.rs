@@ -39,9 +39,12 @@ an agent must not decide for you. What an agent starts outside of its own
 processes (in a terminal multiplexer, by a service manager) is not recognized.
 
 With --token, any process may answer: the command of rexec-host --notify gets a
-token on its standard input, good for one answer while the command is held. So
-buttons on a phone can answer, here with the service ntfy.sh. Set away =
-\"wait\" in your rules, so that asks wait for you.
+token on its standard input, good for one answer while rexec ps --asks lists
+the command. So buttons on a phone can answer, here with the service ntfy.sh.
+With away = \"wait\" in your rules, asks wait for you. With away = \"deny\" you
+are told of what was refused, and a yes is for its next run. In ten minutes you
+are told once of the same command, and of at most 8 commands of one agent and
+32 in all; rexec ps --asks has the others, too.
 
   #!/bin/sh
   # rexec-host --notify ~/bin/ask-phone

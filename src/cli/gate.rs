@@ -86,10 +86,10 @@ with the rule's why. One that is asked about is held: the console's status line
 has its keys, and rexec answer says yes or no from elsewhere. After ask_wait
 (in a rule: wait) it is refused, with the word that this is not a no; so it is
 at once while nobody is there (away; see --prompts). You can still say yes for
-ten minutes: rexec ps --asks, rexec answer. The agent learns after 2 s that it
-waits for its user. Some agents kill a command that stays silent:
-mini-swe-agent after 30 s, opencode and Qwen Code after 120 s, Gemini CLI after
-300 s. The wait is over 10 s before that.
+ten minutes: rexec ps --asks, rexec answer. --notify tells you of both. The
+agent learns after 2 s that it waits for its user. Some agents kill a command
+that stays silent: mini-swe-agent after 30 s, opencode and Qwen Code after
+120 s, Gemini CLI after 300 s. The wait is over 10 s before that.
 
 The key a on the console saves what would allow the program that asks, for this
 agent in this project, for 30 days, and shows it first. Of git, npm, docker and

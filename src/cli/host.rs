@@ -115,9 +115,10 @@ const CALL: Call<HostCall> = Call {
         Row::value(
             "--notify COMMAND",
             |q, v| q.options.notify = Some(v.text()),
-            "run sh -c COMMAND when a command waits for you; what\n\
-             it is about is in REXEC_RUN, REXEC_AGENT,\n\
-             REXEC_COMMAND and REXEC_MESSAGE",
+            "run sh -c COMMAND when a command waits for you, or\n\
+             was refused because you are not there; what it is\n\
+             about is in REXEC_RUN, REXEC_AGENT, REXEC_COMMAND\n\
+             and REXEC_MESSAGE",
         )
         .in_file(""),
         Row::flag(

@@ -4,7 +4,7 @@
 //! Invariants: a yes is for the same bytes in the same directory, with the same values of the variables that they name, by
 //! the same agent in the same session, and for what the person was asked about them; one run uses it up. At most
 //! [`limits::LATER_ASKS_MAX`] asks with [`limits::LATER_BYTES_MAX`] of commands are kept, each for
-//! [`limits::LATER_KEPT`].
+//! [`limits::LATER_KEPT`]; those go first of which nobody was told and to which nobody said yes.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -39,6 +39,17 @@ struct LaterAsk {
     call: CallIdentity,
     has_yes: bool,
     /// When it is forgotten.
+    until: Instant,
+    /// The latest call of `--notify` about it.
+    told: Option<Told>,
+}
+
+/// A call of `--notify`, whose command got a token.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    /// The token's run, which may be an earlier one of the same command.
+    run: u64,
+    /// When the person is told again if the command is tried again.
     until: Instant,
 }
 
@@ -101,25 +112,53 @@ pub(super) fn unanswered(judgement: &Judgement, now: Instant) -> Option<Question
 }
 
 impl LaterAsks {
-    /// Nobody has answered this question about a command that has not begun.
-    pub(super) fn add(&mut self, job: JobId, question: Question, runs: &Runs, now: Instant) {
+    /// Nobody has answered this question about a command that has not begun. `is_told` says that a command of `--notify`
+    /// has its token.
+    pub(super) fn add(&mut self, job: JobId, question: Question, is_told: bool, runs: &Runs, now: Instant) {
         let (Some(pending), Some(run)) = (runs.pending(job), runs.get(job)) else { return };
         let directory = pending.directory();
         let call = CallIdentity::of(&pending.command, directory.as_os_str().as_bytes(), &self.keys);
         let card = &run.description.card;
         let [whoami, dir] = [&card.whoami, &card.dir].map(Clone::clone);
         let until = now + limits::LATER_KEPT;
-        self.keep(LaterAsk { run: job.0, whoami, dir, question, call, has_yes: false, until }, now);
+        let told = is_told.then_some(Told { run: job.0, until });
+        self.keep(LaterAsk { run: job.0, whoami, dir, question, call, has_yes: false, until, told }, now);
     }
 
-    fn keep(&mut self, ask: LaterAsk, now: Instant) {
+    fn keep(&mut self, mut ask: LaterAsk, now: Instant) {
+        self.all.retain(|known| now < known.until);
         // An agent that tries again and again asks one thing.
-        self.all.retain(|known| now < known.until && (known.has_yes || !known.is_same(&ask.call, &ask.question)));
+        while let Some(at) = self.all.iter().position(|known| !known.has_yes && known.is_same(&ask.call, &ask.question))
+        {
+            let known = self.all.remove(at);
+            ask.told = ask.told.or(known.and_then(|known| known.told).filter(|told| now < told.until));
+        }
         self.all.push_back(ask);
         let bytes = |all: &VecDeque<LaterAsk>| all.iter().map(|ask| ask.call.bytes()).sum::<usize>();
         while self.all.len() > limits::LATER_ASKS_MAX || bytes(&self.all) > limits::LATER_BYTES_MAX {
-            self.all.pop_front();
+            let older = self.all.iter().take(self.all.len() - 1);
+            let is_idle = |ask: &LaterAsk| !ask.has_yes && ask.told.is_none_or(|told| told.until <= now);
+            let at = older.enumerate().find(|(_, ask)| is_idle(ask)).map_or(0, |(at, _)| at);
+            self.all.remove(at);
         }
+    }
+
+    /// The part of a run that nobody was there to answer for, if the person was not told of it.
+    pub(super) fn untold(&self, run: u64) -> Option<&str> {
+        let ask = self.all.iter().find(|ask| ask.run == run && ask.told.is_none())?;
+        Some(&ask.question.leaf)
+    }
+
+    /// A command of `--notify` has the token of a run.
+    pub(super) fn note_told(&mut self, run: u64, now: Instant) {
+        let told = Some(Told { run, until: now + limits::LATER_KEPT });
+        self.all.iter_mut().filter(|ask| ask.run == run).for_each(|ask| ask.told = told);
+    }
+
+    /// Returns true if the token of a run answers one of these.
+    pub(super) fn is_answered_by_token_of(&self, run: u64, now: Instant) -> bool {
+        let is_it = |ask: &LaterAsk| ask.told.is_some_and(|told| told.run == run);
+        self.all.iter().any(|ask| is_it(ask) && !ask.has_yes && now < ask.until)
     }
 
     /// What follows from a judgement: a yes to an earlier run of the command counts once.
@@ -149,27 +188,33 @@ impl LaterAsks {
         self.all.remove(at).map(|ask| ask.run)
     }
 
-    /// Answers the ask of a run. A yes holds for [`limits::LATER_KEPT`] from now. Returns false if there is no such ask.
-    pub(super) fn answer(&mut self, run: u64, is_yes: bool, now: Instant) -> bool {
-        let place = self.all.iter().position(|ask| ask.run == run && now < ask.until);
-        match place {
+    /// Answers an ask. A yes holds for [`limits::LATER_KEPT`] from now.
+    pub(super) fn answer(&mut self, ask: &ListedAsk, is_yes: bool, now: Instant) {
+        match self.all.iter().position(|known| known.run == ask.run) {
             Some(at) if is_yes => (self.all[at].has_yes, self.all[at].until) = (true, now + limits::LATER_KEPT),
             Some(at) => _ = self.all.remove(at),
-            None => return false,
+            None => {}
         }
-        true
+    }
+
+    /// The ask of a run, or of a later one of the same command.
+    pub(super) fn find(&self, run: u64, now: Instant) -> Option<ListedAsk> {
+        let is_it = |ask: &&LaterAsk| ask.run == run || ask.told.is_some_and(|told| told.run == run);
+        self.all.iter().filter(is_it).find(|ask| now < ask.until).map(|ask| ask.listed(now))
     }
 
     /// All that are kept, oldest first.
     pub(super) fn list(&self, now: Instant) -> impl Iterator<Item = ListedAsk> {
-        self.all.iter().filter(move |ask| now < ask.until).map(move |ask| {
-            let state = if ask.has_yes { AskState::Allowed } else { AskState::Expired };
-            ListedAsk::new(ask.run, state, [&ask.whoami, &ask.dir], &ask.question, ask.until, now)
-        })
+        self.all.iter().filter(move |ask| now < ask.until).map(move |ask| ask.listed(now))
     }
 }
 
 impl LaterAsk {
+    fn listed(&self, now: Instant) -> ListedAsk {
+        let state = if self.has_yes { AskState::Allowed } else { AskState::Expired };
+        ListedAsk::new(self.run, state, [&self.whoami, &self.dir], &self.question, self.until, now)
+    }
+
     fn is_same(&self, call: &CallIdentity, question: &Question) -> bool {
         let Question { leaf, rule, since: _ } = question;
         self.call == *call && (&self.question.leaf, &self.question.rule) == (leaf, rule)
@@ -206,7 +251,14 @@ mod tests {
             call: call(text),
             has_yes: false,
             until: now + limits::LATER_KEPT,
+            told: None,
         }
+    }
+
+    fn answer(asks: &mut LaterAsks, run: u64, is_yes: bool, now: Instant) -> bool {
+        let found = asks.find(run, now);
+        found.as_ref().into_iter().for_each(|ask| asks.answer(ask, is_yes, now));
+        found.is_some()
     }
 
     #[test]
@@ -215,7 +267,8 @@ mod tests {
         let late = now + limits::LATER_KEPT;
         asks.keep(ask(1, "a", now), now);
         assert_eq!(asks.take(&call("a"), &question(now), now), None, "nobody has said yes");
-        assert!(!asks.answer(2, true, now) && !asks.answer(1, true, late) && asks.answer(1, true, now));
+        assert!(!answer(&mut asks, 2, true, now) && !answer(&mut asks, 1, true, late));
+        assert!(answer(&mut asks, 1, true, now));
         let others = [
             CallIdentity { directory: b"/".to_vec(), ..call("a") },
             CallIdentity { session: "s".to_owned(), ..call("a") },
@@ -230,7 +283,7 @@ mod tests {
         assert_eq!(asks.take(&call("a"), &question(late), now), Some(1));
         assert_eq!(asks.take(&call("a"), &question(now), now), None, "once");
         asks.keep(ask(3, "a", now), now);
-        assert!(asks.answer(3, false, now) && asks.list(now).next().is_none());
+        assert!(answer(&mut asks, 3, false, now) && asks.list(now).next().is_none());
     }
 
     #[test]
@@ -248,6 +301,39 @@ mod tests {
         }
         assert_eq!((runs(&asks).len(), runs(&asks)[0]), (limits::LATER_ASKS_MAX, 5));
         assert_eq!(asks.list(now + limits::LATER_KEPT).count(), 0);
+    }
+
+    #[test]
+    fn the_token_of_an_ask_is_good_for_one_answer_to_any_of_its_runs() {
+        let (mut asks, now) = (LaterAsks::default(), Instant::now());
+        let later = now + limits::LATER_KEPT / 2;
+        asks.keep(ask(1, "a", now), now);
+        assert!(asks.untold(1).is_some() && !asks.is_answered_by_token_of(1, now));
+        asks.note_told(1, now);
+        asks.keep(ask(2, "a", later), later);
+        assert_eq!((asks.untold(1), asks.untold(2)), (None, None), "once");
+        assert!(asks.is_answered_by_token_of(1, later) && !asks.is_answered_by_token_of(2, later));
+        let late = now + limits::LATER_KEPT;
+        asks.keep(ask(3, "a", late), late);
+        assert!(asks.untold(3).is_some() && !asks.is_answered_by_token_of(1, late), "after a while, again");
+        asks.note_told(3, late);
+        asks.keep(ask(4, "a", late), late);
+        assert!(answer(&mut asks, 3, true, late) && !asks.is_answered_by_token_of(3, late));
+        assert_eq!(asks.take(&call("a"), &question(now), late), Some(4));
+    }
+
+    #[test]
+    fn what_a_person_was_told_of_or_has_allowed_goes_last() {
+        let (mut asks, now) = (LaterAsks::default(), Instant::now());
+        for run in [1, 2] {
+            asks.keep(ask(run, &run.to_string(), now), now);
+        }
+        asks.note_told(1, now);
+        assert!(answer(&mut asks, 2, true, now));
+        for run in 3..3 + limits::LATER_ASKS_MAX as u64 {
+            asks.keep(ask(run, &run.to_string(), now), now);
+        }
+        assert_eq!(asks.list(now).map(|ask| ask.run).take(3).collect::<Vec<_>>(), [1, 2, 5]);
     }
 
     #[test]

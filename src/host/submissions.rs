@@ -25,7 +25,7 @@ use super::{later, run};
 use crate::core::card::{Card, Place};
 use crate::core::end::StartError;
 use crate::core::engine::JobId;
-use crate::core::job::Job;
+use crate::core::job::{Job, Question};
 use crate::core::log::Lag;
 use crate::front::answer::Answer;
 use crate::front::budget::Share;
@@ -169,7 +169,7 @@ impl Host {
         let run = ActiveRun::new(pending, description, share, self.turn.now);
         self.runs.insert(job, ActiveRun { peer, is_held_by_shim, ..run });
         if let Some(question) = unanswered {
-            self.later.add(job, question, &self.runs, self.turn.now);
+            self.ask_later(job, question);
         }
         if let Some((directory, rules)) = for_judge {
             self.judges.add(OpenCall { job, directory, rules });
@@ -225,8 +225,14 @@ impl Host {
         let unanswered = judgement.as_ref().and_then(|judged| later::unanswered(judged, now));
         self.engine.on_judged(call.job, judgement, now);
         if let Some(question) = unanswered {
-            self.later.add(call.job, question, &self.runs, now);
+            self.ask_later(call.job, question);
         }
+    }
+
+    /// Nobody was there to be asked about a job.
+    fn ask_later(&mut self, job: JobId, question: Question) {
+        self.later.add(job, question, false, &self.runs, self.turn.now);
+        self.notifier.note_refused(job);
     }
 
     /// Takes the reports that have come from sandboxes.

@@ -1,13 +1,17 @@
-//! Tokens of held commands: who has one may answer, whatever process that is. The command of `--notify` gets it.
+//! Tokens of commands that a person is asked about: who has one may answer, whatever process that is. The command of
+//! `--notify` gets it.
 //!
-//! Invariants: a token is for one run and one answer, and is gone when the run asks no more; nothing but the standard input
-//! of that command ever has it.
+//! Invariants: a token is for one run and one answer, and is gone when nobody is asked about that run any more, nor about
+//! the next one of the same command; nothing but the standard input of that command ever has it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
+use std::time::Instant;
 
-use crate::core::engine::JobId;
+use super::later::LaterAsks;
+use crate::core::engine::{Engine, JobId};
+use crate::core::job::Job;
 use crate::sys;
 
 /// Random bytes of a token. It is written in twice as many digits.
@@ -17,7 +21,7 @@ const TOKEN_BYTES: usize = 16;
 pub(super) struct AnswerTokens(BTreeMap<JobId, String>);
 
 impl AnswerTokens {
-    /// Makes the token of a held run.
+    /// Makes the token of a run.
     pub(super) fn make(&mut self, job: JobId) -> io::Result<&str> {
         let mut token = String::new();
         sys::random::<TOKEN_BYTES>()?.iter().for_each(|byte| _ = write!(token, "{byte:02x}"));
@@ -31,9 +35,19 @@ impl AnswerTokens {
         self.0.get(&job).is_some_and(|own| own.len() == token.len() && differs(own) == 0)
     }
 
-    /// The run asks no more.
+    pub(super) fn has(&self, job: JobId) -> bool {
+        self.0.contains_key(&job)
+    }
+
+    /// Nobody has got it.
     pub(super) fn end(&mut self, job: JobId) {
         self.0.remove(&job);
+    }
+
+    /// Ends those of runs about which nobody is asked any more.
+    pub(super) fn end_answered(&mut self, engine: &Engine, later: &LaterAsks, now: Instant) {
+        let is_held = |job| engine.job(job).and_then(Job::held).is_some();
+        self.0.retain(|&job, _| is_held(job) || later.is_answered_by_token_of(job.0, now));
     }
 }
 

@@ -221,13 +221,22 @@ fn judgement_line(job: JobId, Judgement { why, consequence, .. }: &Judgement) ->
     }
 }
 
-fn decision_line(job: JobId, Decision { is_yes, by, why }: &Decision, waited: Duration) -> String {
-    let who = match by {
+/// Who said something.
+#[must_use]
+pub fn decider_words(by: Decider) -> &'static str {
+    match by {
         Decider::Console => "you said",
         Decider::Client => "a client of yours said",
         Decider::Token => "who has its token said",
-        Decider::Timeout => return format!("… #{} is refused: nobody said yes within {} s", job.0, waited.as_secs()),
-    };
+        Decider::Timeout => "nobody said",
+    }
+}
+
+fn decision_line(job: JobId, Decision { is_yes, by, why }: &Decision, waited: Duration) -> String {
+    if *by == Decider::Timeout {
+        return format!("… #{} is refused: nobody said yes within {} s", job.0, waited.as_secs());
+    }
+    let who = decider_words(*by);
     match (is_yes, why) {
         (true, _) => format!("… #{} may run: {who} yes", job.0),
         (false, None) => format!("… #{} is refused: {who} no", job.0),

@@ -7,6 +7,7 @@ mod ports;
 mod projects;
 pub(crate) mod rules;
 mod spans;
+mod told;
 mod trusted;
 mod variables;
 mod victims;

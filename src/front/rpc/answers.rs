@@ -364,10 +364,10 @@ pub struct DecidedNote {
 }
 
 impl DecidedNote {
-    /// A client's decision on an ask that nobody had answered in time.
+    /// A decision on an ask that nobody had answered in time.
     #[must_use]
-    pub fn late(ask: &ListedAsk, allow: bool, answered: &Answered) -> Self {
-        let (run, by) = (ask.run, Decider::Client.word().into());
+    pub fn late(ask: &ListedAsk, allow: bool, by: Decider, answered: &Answered) -> Self {
+        let (run, by) = (ask.run, by.word().into());
         Self { run, allow, by, why: None, waited_ms: ask.asked_ms_ago, next_ms: answered.next_ms }
     }
 }

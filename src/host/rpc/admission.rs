@@ -86,13 +86,15 @@ impl Host {
     }
 
     /// Checks that a call has the token of the run that it is about.
-    fn check_token(&self, params: &DecideParams) -> Result<(), RpcError> {
+    fn check_token(&mut self, params: &DecideParams) -> Result<(), RpcError> {
+        self.tokens.end_answered(&self.engine, &self.later, self.turn.now);
         let token = params.token.as_deref().unwrap_or_default();
         if self.tokens.is_of(JobId(params.run), token) {
             return Ok(());
         }
         let sentence = format!("token: it is not that of run {}, or that asks no more", params.run);
-        Err(RpcError::new(NOT_A_PERSONS, sentence).hint("a token is for one answer, while its run is held"))
+        Err(RpcError::new(NOT_A_PERSONS, sentence)
+            .hint("a token is for one answer, while rexec ps --asks lists its run or a later one of the command"))
     }
 
     /// Makes a client prove once that no relay of bytes is in between, if that is required.

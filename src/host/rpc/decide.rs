@@ -10,6 +10,7 @@ use crate::front::rpc::error::{BAD_PARAMS, NOT_HELD, RpcError};
 use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::{DecideParams, NoParams};
 use crate::gate::{SANDBOX_WORDS_HINT, sandbox_words};
+use crate::journal::entry_words::decider_words;
 use crate::limits;
 
 impl Serve<method::Decide, Requester> for RpcService<'_> {
@@ -18,18 +19,17 @@ impl Serve<method::Decide, Requester> for RpcService<'_> {
         if let Some(why) = &why {
             check_why(why, allow)?;
         }
+        let by = if token.is_some() { Decider::Token } else { Decider::Client };
         let job = JobId(run);
         let engine = &mut self.commands.engine;
         if engine.job(job).and_then(Job::held).is_none() {
             return match engine.count() < run {
                 true => Err(RpcError::no_such_run(run)),
-                false => self.decide_later(run, allow, why.as_deref()),
+                false => self.decide_later(run, Decision { is_yes: allow, by, why }),
             };
         }
         let now = self.commands.turn.now;
-        let by = if token.is_some() { Decider::Token } else { Decider::Client };
         engine.decide(job, Decision { is_yes: allow, by, why }, now);
-        self.tokens.end(job);
         self.commands.runs.prompts.on_key(now);
         Ok(Some(Answered::default()))
     }
@@ -37,28 +37,28 @@ impl Serve<method::Decide, Requester> for RpcService<'_> {
 
 impl RpcService<'_> {
     /// Decides on the next run of a command, when nobody has decided on this one in time.
-    fn decide_later(&mut self, run: u64, allow: bool, why: Option<&str>) -> Served<method::Decide> {
+    fn decide_later(&mut self, run: u64, decision: Decision) -> Served<method::Decide> {
         let now = self.commands.turn.now;
-        let listed = self.later.list(now).find(|ask| ask.run == run);
-        if listed.is_some() && why.is_some() {
-            let sentence = format!("why: run {run} has ended, and its agent reads no more of it");
-            return Err(RpcError::new(BAD_PARAMS, sentence));
-        }
-        let Some(ask) = listed.filter(|_| self.later.answer(run, allow, now)) else {
+        let Decision { is_yes, by, why } = decision;
+        let Some(ask) = self.later.find(run, now) else {
             let hint = "rexec ps --asks shows what may be answered";
             return Err(RpcError::new(NOT_HELD, format!("run {run} is not held")).hint(hint));
         };
+        if why.is_some() {
+            let sentence = format!("why: run {run} has ended, and its agent reads no more of it");
+            return Err(RpcError::new(BAD_PARAMS, sentence));
+        }
+        self.later.answer(&ask, is_yes, now);
         self.commands.runs.prompts.on_key(now);
-        let answered = if allow {
-            self.commands
-                .screen
-                .say(format_args!("… what #{run} asked about may run next time: a client of yours said yes"));
+        let (run, who) = (ask.run, decider_words(by));
+        let answered = if is_yes {
+            self.commands.screen.say(format_args!("… what #{run} asked about may run next time: {who} yes"));
             Answered::for_next(limits::LATER_KEPT)
         } else {
-            self.commands.screen.say(format_args!("… #{run} asks no more: a client of yours said no"));
+            self.commands.screen.say(format_args!("… #{run} asks no more: {who} no"));
             Answered::default()
         };
-        self.rpc.tell_late_decision(&DecidedNote::late(&ask, allow, &answered), self.commands.peers);
+        self.rpc.tell_late_decision(&DecidedNote::late(&ask, is_yes, by, &answered), self.commands.peers);
         Ok(Some(answered))
     }
 }

@@ -29,7 +29,6 @@ use crate::host::project_sessions::ProjectSessions;
 use crate::host::rule_files::RuleFiles;
 use crate::host::runs::InUse;
 use crate::host::supervision::Commands;
-use crate::host::tokens::AnswerTokens;
 use crate::journal::record::PublishedCard;
 use crate::limits;
 use crate::sys::tree::Process;
@@ -43,7 +42,6 @@ pub(in crate::host) struct RpcService<'a> {
     pub(in crate::host) projects: &'a mut ProjectSessions,
     pub(in crate::host) rules: &'a mut RuleFiles,
     pub(in crate::host) later: &'a mut LaterAsks,
-    pub(in crate::host) tokens: &'a mut AnswerTokens,
     pub(in crate::host) commands: Commands<'a>,
 }
 

@@ -63,7 +63,7 @@ why = "Nothing is deleted here."
 
 const TOO_LATE: &str = "This is not a no: tell your user, go on with something else, and run it again later.";
 
-fn start(host: &Host, script: &str) -> Calling {
+pub(super) fn start(host: &Host, script: &str) -> Calling {
     host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts")
 }
 
@@ -74,17 +74,17 @@ fn state_of(host: &Host, seq: u64) -> Value {
 }
 
 /// What `rexec answer` with these words says: its code, its output and its errors.
-fn answer(host: &Host, words: &str) -> (i32, String, String) {
+pub(super) fn answer(host: &Host, words: &str) -> (i32, String, String) {
     let words: Vec<&str> = std::iter::once("answer").chain(words.split(' ')).collect();
     said(rexec(host, &words))
 }
 
-fn asks(host: &Host, seq: u64) {
+pub(super) fn asks(host: &Host, seq: u64) {
     waiting::wait_until("it asks", || state_of(host, seq)["state"] == "asks");
 }
 
 /// The code and the errors of a command that did not run, with no output.
-fn refused(calling: &mut Calling) -> String {
+pub(super) fn refused(calling: &mut Calling) -> String {
     let ended = calling.finish(PATIENCE).expect("it ends");
     assert_eq!((ended.out().as_str(), ended.code()), ("", 126));
     let told = ended.err();
@@ -331,7 +331,8 @@ fn an_agents_command_does_not_answer_for_its_user() {
 }
 
 /// A command for `--notify` that keeps its token in a file.
-const KEEPS_TOKEN: &str = "read -r token; cd; env >env; n=token-$REXEC_RUN; echo \"$token\" >$n.new; mv $n.new $n";
+pub(super) const KEEPS_TOKEN: &str =
+    "read -r token; cd; env >env; n=token-$REXEC_RUN; echo \"$token\" >$n.new; mv $n.new $n";
 
 /// A bridge to a phone may run anywhere. Only the command of `--notify` gets the token.
 #[test]
