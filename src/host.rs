@@ -398,7 +398,7 @@ impl Host {
 
     fn tick(&mut self) {
         for (job, hold) in self.engine.tick(self.turn.now) {
-            self.later.add(job, hold.question, self.tokens.has(job), &self.runs, self.turn.now);
+            self.ask_later(job, hold.question, self.tokens.has(job));
         }
         self.peers.tick(&mut self.turn, &mut self.engine);
         self.tick_runs();

@@ -10,7 +10,8 @@ use super::json_line;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Acted<'a> {
     pub(super) seq: u64,
-    /// `ended`, `stopping`, `unkillable`, `signalled`, `paused`, `resumed`, `allowed`, `refused`, `next`, or `sent`.
+    /// `ended`, `stopping`, `unkillable`, `signalled`, `paused`, `resumed`, `allowed`, `refused`, `next`, `always`, or
+    /// `sent`.
     pub(super) result: &'static str,
     /// Processes that cannot be killed, or that do not stop.
     #[serde(skip_serializing_if = "<[i32]>::is_empty")]
@@ -21,6 +22,9 @@ pub(super) struct Acted<'a> {
     /// How long the next run of the command may pass, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next_ms: Option<u64>,
+    /// What is allowed from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) always: Option<&'a str>,
     /// The number of bytes typed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bytes: Option<u64>,

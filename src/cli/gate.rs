@@ -91,16 +91,16 @@ agent learns after 2 s that it waits for its user. Some agents kill a command
 that stays silent: mini-swe-agent after 30 s, opencode and Qwen Code after
 120 s, Gemini CLI after 300 s. The wait is over 10 s before that.
 
-The key a on the console saves what would allow the program that asks, for this
-agent in this project, for 30 days, and shows it first. Of git, npm, docker and
-their like that is the subcommand, as git push, but not with the words about
-which a pack asks, nor with options that lead to another place, as git -C.
-Everything else is allowed word by word, in the same directory. Not offered is
-what is not known in full, reads from a pipe, is redirected, or may have a
-secret in it. Only the rule that asked is lifted, and nothing that denies. The
-file is learned.toml in the journal's directory; a host reads it when it
-starts, when you press a, and when you call rexec gate forget. rexec gate test
-counts it for commands of --agent.
+The key a on the console, and rexec answer N always, save what would allow the
+program that asks, for this agent in this project, for 30 days, and show it
+first. Of git, npm, docker and their like that is the subcommand, as git push,
+but not with the words about which a pack asks, nor with options that lead to
+another place, as git -C. Everything else is allowed word by word, in the same
+directory. Not offered is what is not known in full, reads from a pipe, is
+redirected, or may have a secret in it. Only the rule that asked is lifted, and
+nothing that denies. The file is learned.toml in the journal's directory; a
+host reads it when it starts, when you press a, and when you call rexec answer
+or rexec gate forget. rexec gate test counts it for commands of --agent.
 
 Each program of the text is judged by itself, also behind sudo, in $(...) and
 in the code of bash -c, as in rexec explain. The strictest rule that matches

@@ -21,8 +21,8 @@ use crate::script::{Argument, Leaf, LeafState};
 
 const KEYS: [&str; 10] = ["run", "without", "words", "in", "via", "rule", "agent", "project", "saved", "from"];
 const HEAD: &str = "\
-# What you always allow, by the key `a` on the console of rexec-host. rexec gate
-# learned lists it, rexec gate forget takes one off.
+# What you always allow, by the key `a` on the console of rexec-host or by rexec
+# answer. rexec gate learned lists it, rexec gate forget takes one off.
 ";
 
 /// Options with which tools act on another project, machine or account.
@@ -70,10 +70,11 @@ pub enum Unlearnable {
     Secret,
     NoPlace,
     Unwritable,
+    Unasked,
 }
 
 impl Unlearnable {
-    /// As a sentence goes on that begins with `only y, once:`.
+    /// As a sentence goes on that says that it can be allowed only once.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -85,6 +86,7 @@ impl Unlearnable {
             Self::Secret => "a secret may be in it",
             Self::NoPlace => "its directory is not known",
             Self::Unwritable => "a name in it cannot be written down",
+            Self::Unasked => "no rule asks about it any more",
         }
     }
 }

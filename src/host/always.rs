@@ -1,18 +1,42 @@
-//! What the person always allows: reads and writes `learned.toml`.
+//! What the person always allows: reads and writes `learned.toml`; and what is proposed to them, before they say so.
 //!
 //! Invariants: a host reads it when it begins and when the person presses a key or tells it to, and at no other time; a
-//! file that is not understood is not overwritten.
+//! file that is not understood is not overwritten; nothing is saved but what the person has read.
 
 use std::path::Path;
 
-use crate::gate::{Learned, LearnedList};
+use crate::gate::{Learned, LearnedList, Unlearnable};
 use crate::recorder::{self, LEARNED_NAME};
 use crate::sys::process;
 use crate::text::escape::escape_line;
+use crate::text::place::place;
 use crate::text::reason::reason;
 
 /// Columns of a sentence about the file.
 const SENTENCE_COLUMNS: usize = 400;
+/// Columns of a project's name in a question.
+const PROJECT_COLUMNS: usize = 24;
+
+/// What would always allow what a command asks about.
+#[derive(Debug, Clone)]
+pub(super) struct Proposal {
+    pub(super) learned: Learned,
+    /// What the person reads of it.
+    pub(super) words: String,
+}
+
+/// What a person may be asked to allow always. An error says why it can be allowed only once.
+pub(super) type Proposed = Result<Proposal, Unlearnable>;
+
+impl Proposal {
+    pub(super) fn of(learned: Learned) -> Self {
+        let home = std::env::var("HOME").unwrap_or_default();
+        let project = [None, Some(0)].map(|depth| place(learned.project(), depth, &home));
+        let project = project.iter().find(|name| name.len() <= PROJECT_COLUMNS).unwrap_or(&project[1]);
+        let words = format!("`{learned}` in {} for {}", escape_line(project, PROJECT_COLUMNS), learned.agent());
+        Self { learned, words }
+    }
+}
 
 /// Reads what the person always allows.
 ///

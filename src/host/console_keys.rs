@@ -2,30 +2,26 @@
 //!
 //! Invariant: a key acts in the turn in which it was read, and nothing here waits.
 
-use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::notice::Notice;
 
 use super::Host;
+use super::always::Proposal;
 use super::answering::Answerer;
 use super::prompt_policy::young_until;
-use super::rules::above;
 use super::runs::{AnswerWish, KillRequest, NoAnswer};
 use super::screen::KeyboardTick;
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
 use crate::core::entry::{AnswerPlace, Decider, Decision};
 use crate::core::job::Job;
-use crate::gate::{Learned, sandbox_words};
+use crate::gate::sandbox_words;
 use crate::io::poller::Token;
 use crate::limits;
 use crate::sink::console::keyboard::{KeyAction, Situation};
-use crate::text::escape::{escape_line, escape_text};
-use crate::text::place::place;
+use crate::text::escape::escape_text;
 
-/// Columns of a project's name in a question.
-const PROJECT_COLUMNS: usize = 24;
 /// What `?` shows.
 const HELP: &str = include_str!("../cli/help/keys.txt");
 
@@ -95,12 +91,12 @@ impl Host {
             KeyAction::Input(run, keys) => self.type_at_console(JobId(run), &keys),
             KeyAction::Leave(run) => self.leave_by_key(JobId(run)),
             KeyAction::Decide { run, is_yes, why } => self.decide_by_key(JobId(run), is_yes, why),
-            KeyAction::Propose(run) => match self.learnable(JobId(run)) {
-                Ok((_, what)) => {
-                    if what.chars().count() > limits::KEYS_REASON_SHOWN {
-                        self.screen.say(format_args!("… y would allow from now on: {what}"));
+            KeyAction::Propose(run) => match self.propose(JobId(run)) {
+                Ok(Proposal { words, .. }) => {
+                    if words.chars().count() > limits::KEYS_REASON_SHOWN {
+                        self.screen.say(format_args!("… y would allow from now on: {words}"));
                     }
-                    self.screen.propose(JobId(run), what, self.turn.now);
+                    self.screen.propose(JobId(run), words, self.turn.now);
                 }
                 Err(problem) => self.screen.tell(problem, self.turn.now),
             },
@@ -154,39 +150,24 @@ impl Host {
         self.engine.decide(job, Decision { is_yes, by: Decider::Console, why }, self.turn.now);
     }
 
-    /// What would always allow what a held command asks about, also in words; or why there is no such thing.
-    fn learnable(&mut self, job: JobId) -> Result<(Learned, String), String> {
+    /// What would always allow what a held command asks about; or why there is no such thing.
+    fn propose(&mut self, job: JobId) -> Result<Proposal, String> {
         let number = job.0;
         let is_held = self.engine.job(job).and_then(Job::held).is_some();
-        let nothing = || format!("#{number} asks nothing any more");
-        let pending = self.runs.pending(job).filter(|_| is_held).ok_or_else(nothing)?;
-        let session = self.recorder.path().and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
-        let from = session.map_or_else(|| number.to_string(), |session| format!("{session}:{number}"));
-        let directory = pending.directory();
-        let directory = directory.as_os_str().as_bytes();
-        let top = pending.command.depth.and_then(|depth| above(directory, depth));
-        let rules = self.rules.rules(directory, top, self.turn.now, &mut self.screen).ok_or_else(nothing)?;
-        let learned = rules.learnable(&pending.command, directory, &from);
-        let learned = learned.map_err(|why| format!("#{number} can be allowed only once (y): {}", why.words()))?;
-        let home = std::env::var("HOME").unwrap_or_default();
-        let project = [None, Some(0)].map(|depth| place(learned.project(), depth, &home));
-        let project = project.iter().find(|name| name.len() <= PROJECT_COLUMNS).unwrap_or(&project[1]);
-        let what = format!("`{learned}` in {} for {}", escape_line(project, PROJECT_COLUMNS), learned.agent());
-        Ok((learned, what))
+        let pending = self.runs.pending(job).filter(|_| is_held);
+        let pending = pending.ok_or_else(|| format!("#{number} asks nothing any more"))?;
+        let proposed = self.rules.propose(pending, &self.recorder.reference(job), self.turn.now, &mut self.screen);
+        proposed.map_err(|why| format!("#{number} can be allowed only once (y): {}", why.words()))
     }
 
     /// Lets a held command begin, and saves what would always allow what it asks about. `shown` is what the person has read
     /// of that.
     fn allow_always(&mut self, job: JobId, shown: &str) -> Result<(), String> {
-        let (learned, what) = self.learnable(job)?;
-        if what != shown {
+        let proposal = self.propose(job)?;
+        if proposal.words != shown {
             return Err(format!("#{} asks about something else by now; look, then press a again", job.0));
         }
-        let was_changed = self.rules.learn(learned).map_err(|problem| format!("not saved: {problem}"))?;
-        if was_changed {
-            self.screen.say("… learned.toml was changed by somebody else, too: look at rexec gate learned");
-        }
-        self.screen.say(format_args!("… always allowed from now on: {what} (rexec gate learned)"));
+        self.rules.learn(proposal, &mut self.screen)?;
         self.decide_by_key(job, true, None);
         Ok(())
     }

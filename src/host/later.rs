@@ -12,6 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
+use super::always::Proposed;
 use super::runs::Runs;
 use crate::core::end::{Refusal, RefusalCause};
 use crate::core::engine::JobId;
@@ -42,6 +43,17 @@ struct LaterAsk {
     until: Instant,
     /// The latest call of `--notify` about it.
     told: Option<Told>,
+    proposed: Proposed,
+}
+
+/// A command that has not begun, because nobody has answered.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    pub(super) job: JobId,
+    pub(super) question: Question,
+    /// A command of `--notify` has its token.
+    pub(super) is_told: bool,
+    pub(super) proposed: Proposed,
 }
 
 /// A call of `--notify`, whose command got a token.
@@ -112,9 +124,9 @@ pub(super) fn unanswered(judgement: &Judgement, now: Instant) -> Option<Question
 }
 
 impl LaterAsks {
-    /// Nobody has answered this question about a command that has not begun. `is_told` says that a command of `--notify`
-    /// has its token.
-    pub(super) fn add(&mut self, job: JobId, question: Question, is_told: bool, runs: &Runs, now: Instant) {
+    /// The person may answer it from now on.
+    pub(super) fn add(&mut self, unanswered: Unanswered, runs: &Runs, now: Instant) {
+        let Unanswered { job, question, is_told, proposed } = unanswered;
         let (Some(pending), Some(run)) = (runs.pending(job), runs.get(job)) else { return };
         let directory = pending.directory();
         let call = CallIdentity::of(&pending.command, directory.as_os_str().as_bytes(), &self.keys);
@@ -122,7 +134,8 @@ impl LaterAsks {
         let [whoami, dir] = [&card.whoami, &card.dir].map(Clone::clone);
         let until = now + limits::LATER_KEPT;
         let told = is_told.then_some(Told { run: job.0, until });
-        self.keep(LaterAsk { run: job.0, whoami, dir, question, call, has_yes: false, until, told }, now);
+        let run = job.0;
+        self.keep(LaterAsk { run, whoami, dir, question, call, has_yes: false, until, told, proposed }, now);
     }
 
     fn keep(&mut self, mut ask: LaterAsk, now: Instant) {
@@ -197,10 +210,11 @@ impl LaterAsks {
         }
     }
 
-    /// The ask of a run, or of a later one of the same command.
-    pub(super) fn find(&self, run: u64, now: Instant) -> Option<ListedAsk> {
+    /// The ask of a run, or of a later one of the same command; and what would always allow that.
+    pub(super) fn find(&self, run: u64, now: Instant) -> Option<(ListedAsk, &Proposed)> {
         let is_it = |ask: &&LaterAsk| ask.run == run || ask.told.is_some_and(|told| told.run == run);
-        self.all.iter().filter(is_it).find(|ask| now < ask.until).map(|ask| ask.listed(now))
+        let ask = self.all.iter().filter(is_it).find(|ask| now < ask.until)?;
+        Some((ask.listed(now), &ask.proposed))
     }
 
     /// All that are kept, oldest first.
@@ -224,6 +238,7 @@ impl LaterAsk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::Unlearnable;
 
     fn call(text: &str) -> CallIdentity {
         CallIdentity {
@@ -252,11 +267,12 @@ mod tests {
             has_yes: false,
             until: now + limits::LATER_KEPT,
             told: None,
+            proposed: Err(Unlearnable::Open),
         }
     }
 
     fn answer(asks: &mut LaterAsks, run: u64, is_yes: bool, now: Instant) -> bool {
-        let found = asks.find(run, now);
+        let found = asks.find(run, now).map(|(ask, _)| ask);
         found.as_ref().into_iter().for_each(|ask| asks.answer(ask, is_yes, now));
         found.is_some()
     }

@@ -79,9 +79,14 @@ impl RecorderLink {
         self.process.path()
     }
 
-    /// The journal's name. `None` as long as the recorder has named no file.
+    /// The name of the journal's file. `None` as long as the recorder has named none.
     pub(super) fn session(&self) -> Option<String> {
         Some(self.path()?.file_stem()?.to_str()?.to_owned())
+    }
+
+    /// The name of a run among those of all sessions.
+    pub(super) fn reference(&self, job: JobId) -> String {
+        self.session().map_or_else(|| job.0.to_string(), |session| format!("{session}:{}", job.0))
     }
 
     pub(super) fn pid(&self) -> Option<Pid> {

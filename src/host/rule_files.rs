@@ -1,17 +1,19 @@
 //! The files that rules come from, and the rules that hold for a command.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::always::{self, Saved};
+use super::always::{self, Proposal, Proposed, Saved};
 use super::options::HostOptions;
 use super::own_rules::OwnRules;
 use super::project_rules::ProjectRules;
 use super::rule_layers::RuleLayers;
-use super::rules::Rules;
+use super::rules::{Rules, above};
+use super::run::PendingStart;
 use super::screen::Screen;
-use crate::gate::{Gate, Learned, LearnedList};
+use crate::gate::{Gate, LearnedList, Unlearnable};
 
 #[derive(Debug)]
 pub(super) struct RuleFiles {
@@ -73,15 +75,36 @@ impl RuleFiles {
         }
     }
 
-    /// Saves something that the person always allows. Returns true if somebody else has changed the file, too.
+    /// What would always allow what a command asks about that has not begun. `from` names its run.
+    pub(super) fn propose(
+        &mut self,
+        pending: &PendingStart,
+        from: &str,
+        now: Instant,
+        screen: &mut Screen,
+    ) -> Proposed {
+        let directory = pending.directory();
+        let directory = directory.as_os_str().as_bytes();
+        let top = pending.command.depth.and_then(|depth| above(directory, depth));
+        let rules = self.rules(directory, top, now, screen).ok_or(Unlearnable::Unasked)?;
+        rules.learnable(&pending.command, directory, from).map(Proposal::of)
+    }
+
+    /// Saves what the person has said they always allow.
     ///
     /// # Errors
     /// A sentence on what is wrong with the file.
-    pub(super) fn learn(&mut self, learned: Learned) -> Result<bool, String> {
-        let Some(files) = &mut self.files else { return Ok(false) };
-        let Saved { list, was_changed } = always::add(&files.home, &files.learned, learned)?;
+    pub(super) fn learn(&mut self, proposal: Proposal, screen: &mut Screen) -> Result<(), String> {
+        let Some(files) = &mut self.files else { return Ok(()) };
+        let Proposal { learned, words } = proposal;
+        let saved = always::add(&files.home, &files.learned, learned);
+        let Saved { list, was_changed } = saved.map_err(|problem| format!("not saved: {problem}"))?;
         files.set_learned(list);
-        Ok(was_changed)
+        if was_changed {
+            screen.say("… learned.toml was changed by somebody else, too: look at rexec gate learned");
+        }
+        screen.say(format_args!("… always allowed from now on: {words} (rexec gate learned)"));
+        Ok(())
     }
 }
 

@@ -12,16 +12,17 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 use super::Host;
 use super::context::Context;
 use super::judges::OpenCall;
+use super::later::{self, Unanswered};
 use super::notices::{BUSY, RELAYED};
 use super::peer::Peer;
 use super::peers::Peers;
 use super::project_sessions::is_in_use;
 use super::reports::{BegunReport, ClosedReport, FoundShim};
 use super::rules::{FirstLook, above};
+use super::run;
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
 use super::victims::Victims;
-use super::{later, run};
 use crate::core::card::{Card, Place};
 use crate::core::end::StartError;
 use crate::core::engine::JobId;
@@ -169,7 +170,7 @@ impl Host {
         let run = ActiveRun::new(pending, description, share, self.turn.now);
         self.runs.insert(job, ActiveRun { peer, is_held_by_shim, ..run });
         if let Some(question) = unanswered {
-            self.ask_later(job, question);
+            self.on_nobody_there(job, question);
         }
         if let Some((directory, rules)) = for_judge {
             self.judges.add(OpenCall { job, directory, rules });
@@ -225,14 +226,22 @@ impl Host {
         let unanswered = judgement.as_ref().and_then(|judged| later::unanswered(judged, now));
         self.engine.on_judged(call.job, judgement, now);
         if let Some(question) = unanswered {
-            self.ask_later(call.job, question);
+            self.on_nobody_there(call.job, question);
         }
     }
 
     /// Nobody was there to be asked about a job.
-    fn ask_later(&mut self, job: JobId, question: Question) {
-        self.later.add(job, question, false, &self.runs, self.turn.now);
+    fn on_nobody_there(&mut self, job: JobId, question: Question) {
+        self.ask_later(job, question, false);
         self.notifier.note_refused(job);
+    }
+
+    /// The person may still answer what nobody has answered. `is_told` says that a command of `--notify` has its token.
+    pub(super) fn ask_later(&mut self, job: JobId, question: Question, is_told: bool) {
+        let Some(pending) = self.runs.pending(job) else { return };
+        let (from, now) = (self.recorder.reference(job), self.turn.now);
+        let proposed = self.rules.propose(pending, &from, now, &mut self.screen);
+        self.later.add(Unanswered { job, question, is_told, proposed }, &self.runs, now);
     }
 
     /// Takes the reports that have come from sandboxes.

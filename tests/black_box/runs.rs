@@ -1,6 +1,7 @@
 //! What every run can have beside its command: markers, an environment profile, ports, spans.
 
 mod accepted;
+mod always;
 mod held;
 mod kept;
 mod ports;

@@ -12,14 +12,14 @@ use crate::cli::look::Look;
 use crate::cli::{put_json, with_output, written};
 use crate::front::rpc::answers::{AskState, ListedAsk};
 use crate::front::rpc::methods::method;
-use crate::front::rpc::params::NoParams;
+use crate::front::rpc::params::AskParams;
 use crate::journal::entry_words::ASKS;
 use crate::text::agent_name::agent_name;
 
 const NOTHING: &str = "nothing asks\n";
 
 pub(super) fn print(socket: &Path, is_json: bool) -> Result<u8, Notice> {
-    let asks = HostCalls::connect(socket)?.call::<method::ListAsks>(&NoParams {})?.asks;
+    let asks = HostCalls::connect(socket)?.call::<method::ListAsks>(&AskParams::default())?.asks;
     with_output(|out| match is_json {
         true => put_json(asks.iter(), out),
         false => {
@@ -59,8 +59,9 @@ fn draw(asks: &[ListedAsk], look: &Look) -> String {
         text.push('\n');
     }
     let answered = asks.iter().find(|ask| ask.state != AskState::Allowed);
-    text + &answered
-        .map_or_else(String::new, |ask| look.dim(&look.fitted(&[format!("rexec answer {} yes|no", ask.run)])) + "\n")
+    text + &answered.map_or_else(String::new, |ask| {
+        look.dim(&look.fitted(&[format!("rexec answer {} yes|no|always", ask.run)])) + "\n"
+    })
 }
 
 /// Columns of a rule's name and place.

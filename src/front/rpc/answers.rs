@@ -309,6 +309,12 @@ pub struct ListedAsk {
     pub asked_ms_ago: u64,
     /// The time for which it stays in its state, milliseconds.
     pub left_ms: u64,
+    /// What a person may allow from now on, in words. Only of one run that is asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<String>,
+    /// Why it can be allowed only once. Only of one run that is asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub once: Option<Cow<'static, str>>,
 }
 
 impl ListedAsk {
@@ -331,6 +337,17 @@ impl ListedAsk {
             rule: asked.rule.clone(),
             asked_ms_ago: ms(now.saturating_duration_since(asked.since)),
             left_ms: ms(until.saturating_duration_since(now)),
+            always: None,
+            once: None,
+        }
+    }
+
+    /// The same with what a person may allow from now on.
+    #[must_use]
+    pub fn with_proposed(self, proposed: Result<String, &'static str>) -> Self {
+        match proposed {
+            Ok(always) => Self { always: Some(always), ..self },
+            Err(once) => Self { once: Some(once.into()), ..self },
         }
     }
 }

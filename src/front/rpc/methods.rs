@@ -15,8 +15,8 @@ use super::answers::{
 use super::error::RpcError;
 use super::listing::ListedRun;
 use super::params::{
-    CancelParams, DecideParams, HelloParams, ListParams, NoParams, OutputParams, ResizeParams, RunParams, SignalParams,
-    SubscribeParams, UnsubscribeParams, WaitParams, WriteParams, read,
+    AskParams, CancelParams, DecideParams, HelloParams, ListParams, NoParams, OutputParams, ResizeParams, RunParams,
+    SignalParams, SubscribeParams, UnsubscribeParams, WaitParams, WriteParams, read,
 };
 use super::projects::{EndedSession, ListedSession, SessionList, SessionParams, SessionVariables};
 use super::shape::{Shape, shape_of};
@@ -170,7 +170,7 @@ rpc! {
     /// Decides whether a held run begins, or the next one of a command; for a person's own clients.
     "exec.decide" Decide(DecideParams) -> Answered, Answer;
     /// Lists what a person is asked, and what nobody answered.
-    "exec.asks" ListAsks(NoParams) -> AskList, Supervise;
+    "exec.asks" ListAsks(AskParams) -> AskList, Supervise;
     /// Reads a run's output.
     "exec.output" Output(OutputParams) -> OutputAnswer, Supervise;
     /// Waits for something about a run.

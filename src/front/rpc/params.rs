@@ -203,6 +203,18 @@ pub struct DecideParams {
     /// The token that the command of `--notify` got. Then any process may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// What is allowed from now on, as `exec.asks` has told the person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<String>,
+}
+
+/// `exec.asks`.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AskParams {
+    /// The run; the default is all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<u64>,
 }
 
 /// `exec.output`.

@@ -201,6 +201,7 @@ fn of_the_present() -> Vec<Vec<String>> {
         &["wait", "1", "--text", EVIL, "--timeout", "1s"],
         &["answer", EVIL, "yes"],
         &["answer", "99", EVIL],
+        &["answer", EVIL, "always", "--yes"],
         &["answer", "99", "no", "--why", EVIL],
         &["send", EVIL, "x"],
         &["send", "99", EVIL],
