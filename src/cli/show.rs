@@ -12,7 +12,7 @@ use super::run_reference::{NO_SUCH_RUN, RunReference, unreadable};
 use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Call, Group, Values, Verb, Words, json};
 use super::{print, replay, when, written};
-use crate::core::end::Failure;
+use crate::core::end::{Failure, RefusalCause};
 use crate::history::{self, FoundRun, RunOutcome};
 use crate::journal::record::{EndRecord, GateRecord, InputRecord, KeptRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::text::agent_name::{agent_name, short_name};
@@ -194,7 +194,7 @@ fn rules(GateRecord { r#do: verdict, rule, leaf, by, after_ms }: &GateRecord, is
     let decided = match by.as_str() {
         "watch" | "rule" => String::new(),
         "unread" => " · not all of it was read".to_owned(),
-        "away" => " · nobody was there to ask".to_owned(),
+        RefusalCause::AWAY => " · nobody was there to ask".to_owned(),
         "nobody" => " · nobody had decided".to_owned(),
         "later" => " · yes to an earlier run of it".to_owned(),
         "learned" => " · you always allow it".to_owned(),

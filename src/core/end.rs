@@ -166,6 +166,11 @@ pub enum RefusalCause {
     Away,
 }
 
+impl RefusalCause {
+    /// Who decided, where nobody was there.
+    pub const AWAY: &str = "away";
+}
+
 impl Refusal {
     /// The sentence for the agent.
     #[must_use]

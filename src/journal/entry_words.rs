@@ -153,7 +153,7 @@ fn gate_record(Judgement { verdict, rule, leaf, consequence, .. }: &Judgement) -
         Consequence::Watched => "watch",
         Consequence::Unread => "unread",
         Consequence::Permitted(permit) => permit.word(),
-        Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }) => "away",
+        Consequence::Refused(Refusal { cause: RefusalCause::Away, .. }) => RefusalCause::AWAY,
         Consequence::Refused(_) => "rule",
         // Until somebody decides.
         Consequence::Asked { .. } => "nobody",

@@ -321,7 +321,7 @@ impl Due<Reverse<(Duration, ReplayStep, u64)>> for BinaryHeap<Reverse<(Duration,
 fn refusal(end: &RunEnd) -> Refusal {
     let gate = end.gate.clone().unwrap_or_default();
     let cause = match gate.by.as_str() {
-        "away" => RefusalCause::Away,
+        RefusalCause::AWAY => RefusalCause::Away,
         "timeout" => RefusalCause::Unanswered(Duration::from_millis(gate.after_ms.unwrap_or(0))),
         "rule" => RefusalCause::Denied,
         _ => RefusalCause::Person(None),

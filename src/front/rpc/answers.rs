@@ -10,6 +10,7 @@ use super::gathered::GatheredOutput;
 use super::kept_output::Gathering;
 use super::listing::{LeftRun, ListedRun};
 use super::ring::{Gone, OutputRing};
+use crate::core::end::{Refusal, RefusalCause, Subject};
 use crate::core::entry::{Consequence, Decider, Decision, Entry, Judgement, PortHeld};
 use crate::core::job::Question;
 use crate::front::how_ended::HowEnded;
@@ -369,7 +370,7 @@ pub struct DecidedNote {
     pub run: u64,
     /// The run begins, or the next one of the same command passes; else it is refused.
     pub allow: bool,
-    /// `console`, `client`, `token` or `timeout`.
+    /// `console`, `client`, `token`, `timeout` or `away`.
     pub by: Cow<'static, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -397,26 +398,34 @@ pub enum HoldNote {
 }
 
 impl HoldNote {
-    /// The event in an entry of this run's log.
+    /// The events in an entry of this run's log. A run that is refused because nobody is there was held for no time.
     #[must_use]
-    pub fn of(entry: &Entry, run: u64) -> Option<Self> {
+    pub fn all_of(entry: &Entry, run: u64) -> Vec<Self> {
         let line = |text: &str| escape_line(text, limits::PROMPT_BYTES);
         match entry {
             Entry::Judged(judgement) => {
-                let Judgement { rule, why, consequence: Consequence::Asked { subject, wait }, .. } = &**judgement
-                else {
-                    return None;
+                let Judgement { rule, why, consequence, .. } = &**judgement;
+                let held = |subject: &Subject, wait_ms| {
+                    let (leaf, rule) = (line(&subject.leaf), rule.as_deref().map(line));
+                    Self::Held(HeldNote { run, leaf, rule, why: line(why), wait_ms })
                 };
-                let (leaf, rule) = (line(&subject.leaf), rule.as_deref().map(line));
-                Some(Self::Held(HeldNote { run, leaf, rule, why: line(why), wait_ms: ms(*wait) }))
+                match consequence {
+                    Consequence::Asked { subject, wait } => vec![held(subject, ms(*wait))],
+                    Consequence::Refused(Refusal { subject, cause: RefusalCause::Away }) => {
+                        let by = RefusalCause::AWAY.into();
+                        let decided = DecidedNote { run, allow: false, by, why: None, waited_ms: 0, next_ms: None };
+                        vec![held(subject, 0), Self::Decided(decided)]
+                    }
+                    _ => Vec::new(),
+                }
             }
             Entry::Decided(decision, waited) => {
                 let Decision { is_yes, by, why } = &**decision;
                 let (by, why) = (by.word().into(), why.as_deref().map(line));
                 let waited_ms = ms(*waited);
-                Some(Self::Decided(DecidedNote { run, allow: *is_yes, by, why, waited_ms, next_ms: None }))
+                vec![Self::Decided(DecidedNote { run, allow: *is_yes, by, why, waited_ms, next_ms: None })]
             }
-            _ => None,
+            _ => Vec::new(),
         }
     }
 }

@@ -255,7 +255,7 @@ impl KeptRun {
             self.output.close_chunk();
             self.remarks.push((self.output.ring().last_seq(), line));
         }
-        self.holds.extend(HoldNote::of(entry, self.job().0));
+        self.holds.extend(HoldNote::all_of(entry, self.job().0));
         match entry {
             Entry::Output { stream, bytes, at, .. } => {
                 self.since_exit += if self.exited.is_some() { bytes.len() } else { 0 };

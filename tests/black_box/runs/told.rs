@@ -57,6 +57,10 @@ fn a_person_is_told_once_of_what_was_refused_and_lets_its_next_run_pass() {
     client.call("events.subscribe", &json!({"events": ["held"]}));
     let here = "printf here; touch ran";
     refused(&mut start(&host, here));
+    let held = client.note("exec.held", 1);
+    assert_eq!((&held["leaf"], &held["wait_ms"]), (&json!("printf here"), &json!(0)), "{held}");
+    let decided = json!({"run": 1, "allow": false, "by": "away", "waited_ms": 0});
+    assert_eq!(client.note("exec.decided", 1), decided);
     is_told_of(&host, 1);
     let environment = fs::read_to_string(host.home.join("env")).expect("a file");
     let message = "REXEC_MESSAGE=#1 was refused, for nobody is there; may it run next time: printf here\n";
@@ -73,6 +77,7 @@ fn a_person_is_told_once_of_what_was_refused_and_lets_its_next_run_pass() {
     let (code, told, errors) = tries(&host, "1 yes --token - <token-1");
     assert!(code == 0 && told.starts_with("#1 has ended; the next run of it may pass, until "), "{told}{errors}");
     host.console_says("… what #2 asked about may run next time: who has its token said yes\n");
+    assert_eq!(client.note("exec.decided", 2)["by"], "away");
     let mut note = client.note("exec.decided", 2);
     assert!(note["waited_ms"].take().is_u64(), "{note}");
     let decided = json!({"run": 2, "allow": true, "by": "token", "waited_ms": null, "next_ms": 600_000});
