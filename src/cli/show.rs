@@ -183,7 +183,10 @@ fn kept_words(KeptRecord { files, missed, unknown, failure }: &KeptRecord) -> St
         None if *missed == 0 && unknown.is_empty() => {
             format!("{} kept before it began", count::counted((*files).into(), "file", "files"))
         }
-        None => format!("{} kept before it began; not {missed} more paths{unknown}", count::counted((*files).into(), "file", "files")),
+        None => format!(
+            "{} kept before it began; not {missed} more paths{unknown}",
+            count::counted((*files).into(), "file", "files")
+        ),
     }
 }
 

@@ -22,6 +22,8 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 const HEAD_BYTES: usize = 256;
 /// A shorter line is not searched for after its end: it may be a part of many words.
 const AGAIN_BYTES_MIN: usize = 4;
+/// A shorter beginning of a line is not marked at the end of output, where the rest may follow.
+const BEGINNING_BYTES_MIN: usize = 2;
 
 /// The writer that shows the keys.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,8 @@ pub struct SecretLine {
     state: LineState,
     shown_by: ShownBy,
     written: Written,
+    /// The number of first bytes of the text with which the last output ended, in which a later copy was searched for.
+    begun_again: usize,
 }
 
 /// The line that is being written while somebody types, and how much of the typed one stood in the lines before it.
@@ -154,14 +158,35 @@ impl SecretLine {
         if from > 0 {
             parts.push(0..from);
         }
-        while self.text.len() >= AGAIN_BYTES_MIN
-            && let Some(at) = memmem::find(&output[from..], &self.text)
+        let begun = std::mem::take(&mut self.begun_again);
+        if self.text.len() < AGAIN_BYTES_MIN {
+            return parts;
+        }
+        if from == 0
+            && let Some(end) = self.rest_of_copy(begun, output)
         {
+            parts.push(0..end);
+            from = end;
+        }
+        while let Some(at) = memmem::find(&output[from..], &self.text) {
             let end = from + at + self.text.len();
             parts.push(from + at..end);
             from = end;
         }
+        let most = (output.len() - from).min(self.text.len() - 1);
+        self.begun_again = (1..=most).rev().find(|&bytes| output.ends_with(&self.text[..bytes])).unwrap_or(0);
+        if self.begun_again >= BEGINNING_BYTES_MIN {
+            parts.push(output.len() - self.begun_again..output.len());
+        }
         parts
+    }
+
+    /// Where a copy ends in this output of which the last one had the first bytes.
+    fn rest_of_copy(&self, begun: usize, output: &[u8]) -> Option<usize> {
+        let rest = output.len().min(self.text.len() - 1);
+        let joined = [&self.text[..begun], &output[..rest]].concat();
+        let end = memmem::find(&joined, &self.text)? + self.text.len();
+        end.checked_sub(begun).filter(|&end| end > 0)
     }
 
     /// Takes written output. Returns the place of the line end after which nothing more of the typed line comes.
@@ -242,6 +267,24 @@ mod tests {
         let mut line = SecretLine::default();
         line.typed(keys.as_bytes(), keys.ends_with('\r'), ShownBy::Terminal, now);
         line
+    }
+
+    #[test]
+    fn a_later_copy_is_found_in_pieces() {
+        let now = Instant::now();
+        for at in 1..7 {
+            let mut line = line("hunter2\r", now);
+            assert_eq!(marked(&mut line, "hunter2\r\nread ", now), "⟨typed⟩\r\nread ");
+            let (first, rest) = "hunter2".split_at(at);
+            let seen = marked(&mut line, &format!("\x1b[C{first}"), now);
+            let begins = if at < BEGINNING_BYTES_MIN { first } else { TYPED };
+            assert_eq!(seen, format!("\x1b[C{begins}"));
+            assert_eq!(marked(&mut line, &format!("{rest}\r\n"), now), "⟨typed⟩\r\n");
+            assert_eq!(marked(&mut line, &format!("{rest}\r\n"), now), format!("{rest}\r\n"), "it has ended");
+        }
+        let mut line = line("abcabd\r", now);
+        assert_eq!(marked(&mut line, "abcabd\r\nabcabc", now), "⟨typed⟩\r\nabc⟨typed⟩");
+        assert_eq!(marked(&mut line, "abd", now), "⟨typed⟩", "the latest beginning counts");
     }
 
     #[test]
