@@ -34,6 +34,7 @@ pub mod process;
 pub mod program;
 pub mod project;
 pub mod pty;
+pub mod query;
 pub mod scheduler;
 pub mod signal;
 pub mod socket;

@@ -5,12 +5,14 @@
 //! [`settle`](settling::settle) takes out afterwards what is still there. Both work in processes of their own below the guard.
 
 mod expansion;
+mod git;
 pub mod keeping;
 pub mod manifest;
 mod operand;
 mod operands;
 mod present;
 pub mod record;
+mod repository;
 pub mod restoring;
 pub mod settling;
 pub mod store;
@@ -20,6 +22,7 @@ use crate::gate::Gate;
 use crate::script::VariableLookup;
 pub use operand::{Extent, Loss, Operand, PathPattern, Step};
 pub use operands::{Losses, losses};
+pub use repository::{Ignored, Listing, OwnFiles, RepositoryLoss, Since};
 
 /// What a call destroys, as the host gets it.
 #[must_use]

@@ -14,7 +14,7 @@ use crate::gate::{leaf_words, problem_in_words, redirection_words, why_opaque};
 use crate::script::{self, Excuse, Fed, FedBy, FedCommand, Leaf, LeafState, SudoAsks, Via};
 use crate::sys::process;
 use crate::text::escape::escape_line;
-use crate::undo::{self, Extent, Loss, Losses, Operand};
+use crate::undo::{self, Extent, Loss, Losses, Operand, OwnFiles, RepositoryLoss};
 
 pub(super) const VERB: Verb = Verb {
     term: "explain",
@@ -125,6 +125,12 @@ enum LossForm {
         what: &'static str,
         all_below: bool,
     },
+    /// A command of git, and what it is asked for the paths.
+    Asked {
+        by: String,
+        asks: Vec<String>,
+        own_files: bool,
+    },
     /// The program whose operands are not known.
     Unknown {
         by: String,
@@ -164,11 +170,17 @@ impl Explained {
             },
             all_below: operand.extent == Extent::Tree,
         };
+        let asked = |loss: &RepositoryLoss| LossForm::Asked {
+            by: format!("git {}", lossy(&loss.subcommand)),
+            asks: asks(loss),
+            own_files: loss.own != OwnFiles::Kept,
+        };
+        let asked = self.losses.repositories.iter().map(asked);
         let unknown = self.losses.unknown.iter().map(|by| LossForm::Unknown { by: lossy(by) });
         ExplainForm {
             leaves: self.leaves.iter().map(leaf).collect(),
             fed: self.fed.iter().map(fed).collect(),
-            destroys: self.losses.operands.iter().map(loss).chain(unknown).collect(),
+            destroys: self.losses.operands.iter().map(loss).chain(asked).chain(unknown).collect(),
             terminal: self.verdict == Fed::Nothing,
             why: self.why(),
         }
@@ -216,6 +228,15 @@ impl Explained {
             };
             text += &format!("destroys: {}{how}\n", escape_line(&lossy(&operand.path.shown()), WORD_COLUMNS));
         }
+        for loss in &self.losses.repositories {
+            for asked in asks(loss) {
+                text += &format!("destroys: what {} lists\n", escape_line(&asked, WORD_COLUMNS));
+            }
+            if loss.own != OwnFiles::Kept {
+                let name = escape_line(&lossy(&loss.subcommand), WORD_COLUMNS);
+                text += &format!("destroys: files of git itself, by git {name}\n");
+            }
+        }
         for program in &self.losses.unknown {
             text += &format!("destroys: by {}, not known what\n", escape_line(&lossy(program), WORD_COLUMNS));
         }
@@ -235,6 +256,16 @@ impl Explained {
             Fed::NotUnderstood(problem) => format!("it is not understood: {}", problem_in_words(*problem)),
         }
     }
+}
+
+/// What git is asked, as it would be typed without quotes.
+fn asks(loss: &RepositoryLoss) -> Vec<String> {
+    let globals = loss.globals.iter().map(Vec::as_slice);
+    let call = |words: Vec<&[u8]>| {
+        let words = [&b"git"[..]].into_iter().chain(globals.clone()).chain(words);
+        words.map(lossy).collect::<Vec<_>>().join(" ")
+    };
+    loss.listings.iter().map(|listing| call(listing.call())).collect()
 }
 
 pub(super) fn lossy(bytes: &[u8]) -> String {

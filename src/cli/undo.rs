@@ -41,7 +41,10 @@ Keeping happens only under a host that was started with rexec-host --undo on.
 Such a host keeps, before a command begins, what its text says that it may
 destroy: the operands of rm, of find with -delete, of mv, cp and ln onto
 something that exists, of sed -i, and files that are written to with >, tee,
-truncate or dd. A file gets a second name in ~/.rexec/kept (a hard link), which
+truncate or dd. Of git reset --hard, checkout, restore, clean, rm, stash drop,
+branch -D, --abort and their like it keeps the files that git itself names as
+changed, untracked or in the way, with the index, references and their logs;
+it asks git for them without locks, hooks or watchers. A file gets a second name in ~/.rexec/kept (a hard link), which
 takes no time and no room; one that is written in place is copied, if it has at
 most 1 MiB or its file system can share blocks. Once the command has ended, all
 that it has left alone leaves the store.
@@ -50,9 +53,9 @@ Not kept: what scripts, make and programs in other languages destroy, as their
 texts are not read; rows of databases; files on other computers, in containers
 and of commands in an agent's sandbox; operands that only the command itself
 finds out, as of xargs rm; directories with CACHEDIR.TAG, node_modules, target,
-__pycache__ and .venv; a directory that ~/.rexec itself is in; what git reset,
-checkout and the like overwrite; what is too large to be copied, and what is
-not reached within 10 s. The console says before the command runs that
+__pycache__ and .venv; a directory that ~/.rexec itself is in; files below
+submodules, of git's commands; what is too large to be copied, and what is not
+reached within 10 s. The console says before the command runs that
 something is not kept, and rexec kept N names it. Below 2 GiB of free room, or
 a tenth of a small disk, nothing is kept.
 

@@ -5,7 +5,7 @@
 //! Invariants: a command that destroys nothing costs no process and no file. A command waits for its collector at most
 //! [`limits::KEEPING_PATIENCE`], and runs whatever becomes of it, unless an order ends it. A collector dies with its guard.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -32,6 +32,8 @@ pub(super) struct CollectorTask<'a> {
     /// The command's directory, if it came as a descriptor.
     directory: Option<&'a OwnedFd>,
     path: PathBuf,
+    /// The command's, if git is to be asked.
+    environment: Vec<(OsString, OsString)>,
 }
 
 /// A record that a collector has begun.
@@ -60,7 +62,15 @@ impl<'a> CollectorTask<'a> {
             entries.find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"=")).map(<[u8]>::to_vec)
         };
         let call: Vec<Vec<u8>> = run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect();
-        Self { losses: undo::losses_of_call(&call, &variable), directory, path }
+        let losses = undo::losses_of_call(&call, &variable);
+        let is_asked = !losses.repositories.is_empty();
+        let entries = run.env.iter().filter(|_| is_asked).filter_map(|entry| {
+            let entry = entry.to_bytes();
+            let at = memchr::memchr(b'=', entry)?;
+            Some((OsStr::from_bytes(&entry[..at]).to_owned(), OsStr::from_bytes(&entry[at + 1..]).to_owned()))
+        });
+        let environment = entries.collect();
+        Self { losses, directory, path, environment }
     }
 
     /// Makes a collector, if there is something to be kept.
@@ -70,7 +80,7 @@ impl<'a> CollectorTask<'a> {
         tell: impl Fn(GuardReport) -> Result<(), E>,
     ) -> Result<Option<UnsettledRecord>, E> {
         let unknown = Program::new(self.losses.unknown.first().map_or(b"", Vec::as_slice));
-        if !keeping::may_exist(&self.losses.operands, &self.path) {
+        if !keeping::may_exist(&self.losses, &self.path) {
             if !self.losses.unknown.is_empty() {
                 tell(GuardReport::Kept { files: 0, missed: 0, unknown })?;
             }
@@ -110,12 +120,9 @@ impl<'a> CollectorTask<'a> {
     fn keep(&self, RecordPlace { store, session, run, agent }: &RecordPlace) -> io::Result<GuardReport> {
         std::env::set_current_dir(&self.path)?;
         let until = Instant::now() + limits::KEEPING;
-        let (copy_max, run) = (limits::COPIED_FILE_BYTES, *run);
-        let kept = keeping::keep(
-            &Keeping { store, session, run, agent, copy_max, until },
-            &self.losses.operands,
-            &self.losses.unknown,
-        )?;
+        let (copy_max, run, environment) = (limits::COPIED_FILE_BYTES, *run, &self.environment[..]);
+        let keeping = Keeping { store, session, run, agent, copy_max, environment, until };
+        let kept = keeping::keep(&keeping, &self.losses)?;
         let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let unknown = Program::new(self.losses.unknown.first().map_or(b"", Vec::as_slice));
         Ok(GuardReport::Kept { files: number(kept.files), missed: number(kept.missed), unknown })

@@ -29,3 +29,7 @@ pub const MANIFEST_LINE_BYTES_MAX: u64 = 1 << 20;
 pub const KEPT_PATH_BYTES_MAX: usize = 128 << 10;
 /// Bytes that are copied before one command.
 pub const COPIED_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of names that git tells of one command. Beyond it, what it would destroy is named as not kept.
+pub const GIT_ANSWER_BYTES_MAX: usize = 64 << 20;
+/// The longest HEAD of a repository that is read, bytes.
+pub const GIT_HEAD_BYTES_MAX: u64 = 4 << 10;

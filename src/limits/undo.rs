@@ -2,5 +2,7 @@
 
 /// Operands of one command. What others destroy is not known.
 pub const DESTROYED_OPERANDS_MAX: usize = 4_096;
+/// Commands of git in one command whose files are kept.
+pub const DESTROYED_REPOSITORIES_MAX: usize = 16;
 /// Programs of one command that are named because their operands are not known.
 pub const DESTROYED_UNKNOWN_MAX: usize = 8;

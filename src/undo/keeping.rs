@@ -4,7 +4,7 @@
 //! the manifest and the time are bounded; the depth of trees is not.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,10 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::expansion::{self, Cut};
+use super::git::{Git, Places};
 use super::manifest::{Bytes, Head, Item, Line, Missed, Object, VERSION, Way, Why};
 use super::present::is_missing;
+use super::repository::{OwnFiles, RepositoryLoss};
 use super::store::{Objects, Store, join, manifest_name, record_name, split};
-use super::{Extent, Loss, Operand, Step};
+use super::{Extent, Loss, Losses, Operand, Step};
 use crate::limits;
 use crate::sys::folder::{self, Entry, Facts, Folder, Sort};
 
@@ -25,6 +27,8 @@ const EXCEPTED: [&[u8]; 4] = [b"node_modules", b"target", b"__pycache__", b".ven
 /// What makes a directory a cache, at the beginning of a file of this name.
 const CACHE_TAG: &[u8] = b"CACHEDIR.TAG";
 const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
+/// Of git's own files: what its commands leave alone.
+const LEFT_OF_GIT: [&[u8]; 2] = [b"hooks", b"lfs"];
 /// Directories of one path that are open at once.
 const OPEN_MAX: usize = 64;
 
@@ -38,6 +42,8 @@ pub struct Keeping<'a> {
     pub agent: &'a str,
     /// The most bytes of a file that is copied.
     pub copy_max: u64,
+    /// The command's, for programs that are asked what it would destroy.
+    pub environment: &'a [(OsString, OsString)],
     pub until: Instant,
 }
 
@@ -49,11 +55,11 @@ pub struct Kept {
     pub missed: u64,
 }
 
-/// Keeps what the operands name, from the current directory on, and writes the manifest.
+/// Keeps what a command would destroy that begins in the current directory, and writes the manifest.
 ///
 /// # Errors
 /// The store cannot be used, its disk is almost full, or the manifest cannot be written.
-pub fn keep(keeping: &Keeping, operands: &[Operand], unknown: &[Vec<u8>]) -> io::Result<Kept> {
+pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
     let record = record_name(keeping.session, keeping.run)?;
     let from = std::env::current_dir()?.into_os_string().into_vec();
     let store = Store::prepare(keeping.store)?;
@@ -80,6 +86,7 @@ pub fn keep(keeping: &Keeping, operands: &[Operand], unknown: &[Vec<u8>]) -> io:
         names: HashSet::new(),
         trees: HashSet::new(),
         copied: 0,
+        part: Part::Named,
         kept: Kept::default(),
     };
     collector.put(&Line::Head(Head {
@@ -92,24 +99,38 @@ pub fn keep(keeping: &Keeping, operands: &[Operand], unknown: &[Vec<u8>]) -> io:
         restore: None,
         places: vec![Bytes(collector.store.path.clone())],
     }))?;
-    for word in unknown {
+    for word in &losses.unknown {
         collector.miss(word, Why::Unknown)?;
     }
     // Files that change in place come first: a link to one is no copy.
     let (bytes, names): (Vec<&Operand>, Vec<&Operand>) =
-        operands.iter().partition(|operand| operand.loss == Loss::Bytes);
+        losses.operands.iter().partition(|operand| operand.loss == Loss::Bytes);
     for operand in bytes.into_iter().chain(names) {
         collector.operand(operand, &from)?;
+    }
+    for loss in &losses.repositories {
+        collector.repository(loss, &from)?;
     }
     collector.put(&Line::Done { settled: false, bytes: 0, is_cut: false })?;
     collector.manifest.flush()?;
     Ok(collector.kept)
 }
 
-/// Returns true if one of the operands may exist below the directory, or is a pattern, or if there are many.
+/// Returns true if something of it may exist that is named from this directory on: also if a name is a pattern, there are many, or
+/// git has to be asked.
 #[must_use]
-pub fn may_exist(operands: &[Operand], directory: &Path) -> bool {
-    operands.len() > limits::OPERANDS_LOOKED_AT || operands.iter().any(|operand| may_stand_there(operand, directory))
+pub fn may_exist(losses: &Losses, directory: &Path) -> bool {
+    let operands = &losses.operands;
+    operands.len() > limits::OPERANDS_LOOKED_AT
+        || operands.iter().any(|operand| may_stand_there(operand, directory))
+        || losses.repositories.iter().any(|loss| may_have_files(loss, directory))
+}
+
+fn may_have_files(loss: &RepositoryLoss, directory: &Path) -> bool {
+    let plain: Option<Vec<_>> = loss.listings.iter().map(super::Listing::plain_paths).collect();
+    let Some(plain) = plain.filter(|_| loss.own == OwnFiles::Kept && loss.globals.is_empty()) else { return true };
+    loss.directory != super::PathPattern::default()
+        || plain.into_iter().flatten().any(|path| directory.join(OsStr::from_bytes(path)).symlink_metadata().is_ok())
 }
 
 fn may_stand_there(Operand { path, loss, .. }: &Operand, directory: &Path) -> bool {
@@ -142,7 +163,29 @@ struct Collector<'a> {
     trees: HashSet<(u64, u64)>,
     /// Bytes.
     copied: u64,
+    part: Part,
     kept: Kept,
+}
+
+/// What is being kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// What the command names, in which caches are excepted.
+    Named,
+    /// Git's own files.
+    Git,
+    /// Those of them that change with each command: see [`Item::is_aside`].
+    GitAside,
+}
+
+/// What stood at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stood {
+    Something,
+    Nothing,
+    /// A file is on the way to it, where a directory would be.
+    BelowFile,
+    BelowLink,
 }
 
 /// A directory on the way down. Its path is the collector's, up to `length`.
@@ -186,26 +229,116 @@ impl Collector<'_> {
         let is_tree = operand.extent == Extent::Tree;
         for path in without_what_is_below(paths, is_tree) {
             let path = if operand.loss == Loss::Bytes { behind_links(path) } else { path };
-            if self.is_over() {
-                self.miss(&path, Why::TooLate)?;
-                continue;
-            }
-            let (directory, name) = split(&path);
-            let found = Folder::enter(directory).and_then(|folder| folder.look(name).map(|facts| (folder, facts)));
-            match found {
-                Err(error) if is_missing(&error) => {}
-                Err(error) => self.miss(&path, why(&error))?,
-                Ok(_) if self.store.holds(&path) => self.miss(&path, Why::InStore)?,
-                Ok((folder, facts)) if facts.sort != Sort::Directory => {
-                    let home = folder.facts()?.identity();
-                    self.file(&folder, home, &path, name, operand.loss, false)?;
-                }
-                Ok(_) if operand.loss == Loss::Bytes => {}
-                Ok(_) if is_tree && self.store.is_below(&path) => self.miss(&path, Why::InStore)?,
-                Ok((folder, _)) if is_tree => self.tree(&folder, &path, name)?,
-                Ok((_, facts)) => self.directory(&path, &facts)?,
+            if self.path(&path, operand.loss, operand.extent)? == Stood::BelowLink {
+                self.miss(&path, Why::Failed)?;
             }
         }
+        Ok(())
+    }
+
+    /// Keeps what stands at a path without links on the way.
+    fn path(&mut self, path: &[u8], loss: Loss, extent: Extent) -> io::Result<Stood> {
+        if self.is_over() {
+            return self.miss(path, Why::TooLate).map(|()| Stood::Something);
+        }
+        let is_tree = extent == Extent::Tree;
+        let (directory, name) = split(path);
+        let found = Folder::enter(directory).and_then(|folder| folder.look(name).map(|facts| (folder, facts)));
+        match found {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stood::Nothing),
+            Err(error) if is_missing(&error) => return Ok(Stood::BelowFile),
+            Err(error) if folder::is_link(&error) => return Ok(Stood::BelowLink),
+            Err(error) => self.miss(path, why(&error))?,
+            Ok(_) if self.store.holds(path) => self.miss(path, Why::InStore)?,
+            Ok((folder, facts)) if facts.sort != Sort::Directory => {
+                let home = folder.facts()?.identity();
+                self.file(&folder, home, path, name, loss, false)?;
+            }
+            Ok(_) if loss == Loss::Bytes => {}
+            Ok(_) if is_tree && self.store.is_below(path) => self.miss(path, Why::InStore)?,
+            Ok((folder, _)) if is_tree => self.tree(&folder, path, name)?,
+            Ok((_, facts)) => self.directory(path, &facts)?,
+        }
+        Ok(Stood::Something)
+    }
+
+    /// Keeps what git says that a command of git would destroy.
+    fn repository(&mut self, loss: &RepositoryLoss, from: &[u8]) -> io::Result<()> {
+        let name = [b"git ", &loss.subcommand[..]].concat();
+        let (directories, cut) = expansion::paths(&loss.directory, from, self.keeping.until);
+        if cut.is_some() {
+            self.miss(&name, Why::Unknown)?;
+        }
+        for directory in directories {
+            let (environment, until) = (self.keeping.environment, self.keeping.until);
+            let git = Git { loss, directory: &directory, environment, until };
+            let places = match git.places() {
+                Ok(Some(places)) => places,
+                Ok(None) => continue,
+                Err(_) => {
+                    self.miss(&name, Why::Unknown)?;
+                    continue;
+                }
+            };
+            for listing in &loss.listings {
+                match git.list(listing) {
+                    Ok(names) => {
+                        let mut names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+                        names.try_for_each(|name| self.listed(&places.top, name))?;
+                    }
+                    Err(_) => self.miss(&name, Why::Unknown)?,
+                }
+            }
+            self.own_files(&places, loss)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what stands where git will make a file, or remove one. That may also be a file or a link where git has a directory.
+    fn listed(&mut self, top: &[u8], name: &[u8]) -> io::Result<()> {
+        let path = join(top, name.strip_suffix(b"/").unwrap_or(name));
+        let mut at = &path[..];
+        while at.len() > top.len()
+            && matches!(self.path(at, Loss::Name, Extent::Tree)?, Stood::BelowFile | Stood::BelowLink)
+        {
+            at = split(at).0;
+        }
+        Ok(())
+    }
+
+    fn own_files(&mut self, places: &Places, loss: &RepositoryLoss) -> io::Result<()> {
+        if loss.own == OwnFiles::Kept {
+            return Ok(());
+        }
+        self.part = Part::GitAside;
+        for log in places.logs() {
+            self.path(&log, Loss::Bytes, Extent::Itself)?;
+        }
+        self.part = Part::Git;
+        if let Some(stashes) = places.stashes() {
+            self.path(&stashes, Loss::Bytes, Extent::Itself)?;
+        }
+        for directory in &places.own {
+            let entries = match Folder::enter(directory).and_then(|folder| folder.list()) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.miss(directory, why(&error))?;
+                    continue;
+                }
+            };
+            for entry in entries {
+                let is_kept = match &entry.name[..] {
+                    b"objects" => loss.own == OwnFiles::All,
+                    b"modules" => loss.subcommand == b"submodule",
+                    name => !LEFT_OF_GIT.contains(&name),
+                };
+                if is_kept {
+                    self.part = if entry.name == b"index" { Part::GitAside } else { Part::Git };
+                    self.path(&join(directory, &entry.name), Loss::Name, Extent::Tree)?;
+                }
+            }
+        }
+        self.part = Part::Named;
         Ok(())
     }
 
@@ -283,7 +416,7 @@ impl Collector<'_> {
                 return self.miss(path, why(&error)).map(|()| None);
             }
         };
-        if EXCEPTED.contains(&name) || is_cache(&folder, &entries) {
+        if self.part == Part::Named && (EXCEPTED.contains(&name) || is_cache(&folder, &entries)) {
             return self.miss(path, Why::Excepted).map(|()| None);
         }
         if facts.dev != dev && !self.can_link(&folder, &entries) {
@@ -348,7 +481,8 @@ impl Collector<'_> {
                 }
                 self.kept.files += 1;
                 self.kept.bytes += facts.size;
-                self.put(&Line::Item(item(path, &facts, Some(object))))
+                let is_aside = self.part == Part::GitAside;
+                self.put(&Line::Item(Item { is_aside, ..item(path, &facts, Some(object)) }))
             }
             Err(error) if is_missing(&error) => Ok(()),
             Err(error) => self.miss(path, why(&error)),
@@ -412,6 +546,7 @@ pub(super) fn item(path: &[u8], facts: &Facts, object: Option<Object>) -> Item {
         dev: facts.dev,
         ino: facts.ino,
         links: facts.links,
+        is_aside: false,
         xattrs: Vec::new(),
         object,
     }

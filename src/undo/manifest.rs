@@ -70,6 +70,10 @@ pub struct Item {
     pub ino: u64,
     /// The number of its links before it was kept.
     pub links: u64,
+    /// True for what comes back with other files and is not worth a restore alone: git's index, and its logs of references, which
+    /// each of its commands changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_aside: bool,
     /// Names and values of extended attributes, for what has no object with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub xattrs: Vec<(Bytes, Bytes)>,
@@ -232,6 +236,7 @@ mod tests {
             dev: 4,
             ino: u64::MAX,
             links: 1,
+            is_aside: true,
             xattrs: vec![(Bytes(b"user.a".to_vec()), Bytes(vec![0, 255]))],
             object: Some(Object { place: 0, number: 4097, way: Way::Link }),
         };

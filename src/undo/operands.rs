@@ -4,6 +4,7 @@
 //! as unknown. Sources that are moved are operands, too, if something is removed later: it may be removed under its new name.
 
 use super::operand::{Extent, Loss, Operand, PathPattern, Step};
+use super::repository::{self, RepositoryLoss};
 use crate::gate::{Answer, Words};
 use crate::limits;
 use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, OutputOf, RedirectKind, Redirection, Via, base_name};
@@ -12,6 +13,8 @@ use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, OutputOf, RedirectK
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     pub operands: Vec<Operand>,
+    /// What git would destroy, which it tells when it is asked.
+    pub repositories: Vec<RepositoryLoss>,
     /// The programs whose operands are not known, with what leads to them: `xargs rm`.
     pub unknown: Vec<Vec<u8>>,
 }
@@ -22,14 +25,16 @@ pub struct Losses {
 pub fn losses(leaves: &[Leaf]) -> Losses {
     let mut found = Losses::default();
     for (at, leaf) in leaves.iter().enumerate() {
-        let mut own = LeafLosses { leaf, operands: Vec::new(), is_unknown: false };
+        let mut own = LeafLosses { leaf, operands: Vec::new(), repository: None, is_unknown: false };
         own.by_program(leaves[at + 1..].iter().any(removes));
         leaf.redirects.iter().for_each(|redirect| own.by_redirection(redirect));
-        if own.operands.is_empty() && !own.is_unknown {
+        if own.operands.is_empty() && own.repository.is_none() && !own.is_unknown {
             continue;
         }
         let is_foreign = leaf.is_elsewhere() || leaf.via.iter().any(changes_user);
-        if own.is_unknown || is_foreign || found.operands.len() + own.operands.len() > limits::DESTROYED_OPERANDS_MAX {
+        let are_too_many = found.operands.len() + own.operands.len() > limits::DESTROYED_OPERANDS_MAX
+            || own.repository.is_some() && found.repositories.len() == limits::DESTROYED_REPOSITORIES_MAX;
+        if own.is_unknown || is_foreign || are_too_many {
             let name = shown(leaf);
             if !found.unknown.contains(&name) && found.unknown.len() < limits::DESTROYED_UNKNOWN_MAX {
                 found.unknown.push(name);
@@ -39,6 +44,8 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
             let room = limits::DESTROYED_OPERANDS_MAX - found.operands.len();
             own.operands.truncate(room);
             found.operands.append(&mut own.operands);
+            let is_left = found.repositories.len() < limits::DESTROYED_REPOSITORIES_MAX;
+            found.repositories.extend(own.repository.filter(|_| is_left));
         }
     }
     found
@@ -71,6 +78,7 @@ fn shown(leaf: &Leaf) -> Vec<u8> {
 struct LeafLosses<'l> {
     leaf: &'l Leaf,
     operands: Vec<Operand>,
+    repository: Option<RepositoryLoss>,
     is_unknown: bool,
 }
 
@@ -162,26 +170,17 @@ impl<'l> LeafLosses<'l> {
     }
 
     fn by_git(&mut self, words: &Words<'_>) {
-        let mut operands = words.operands();
-        let (Some(subcommand), second) = (operands.next().and_then(Argument::text), operands.next()) else { return };
-        let second = second.and_then(Argument::text);
-        let has = |option: &str| words.has(option) != Answer::No;
-        self.is_unknown |= match subcommand {
-            b"reset" => has("--hard") || has("--merge") || has("--keep"),
-            b"checkout" => has("-f") || has("--force") || has("--") || second == Some(b"."),
-            b"switch" => has("-f") || has("--force") || has("--discard-changes"),
-            b"restore" => !has("--staged") || has("--worktree"),
-            b"clean" => !has("-n") && !has("--dry-run"),
-            b"rm" => !has("--cached"),
-            b"stash" => matches!(second, Some(b"drop" | b"clear")),
-            b"branch" => has("-D"),
-            b"worktree" => second == Some(b"remove"),
-            b"read-tree" => has("-u"),
-            b"submodule" => second == Some(b"deinit"),
-            b"merge" | b"rebase" | b"cherry-pick" | b"revert" | b"am" => has("--abort"),
-            b"gc" | b"prune" => true,
-            _ => false,
+        let directory = match &self.leaf.directory {
+            Some(directory) => {
+                let mut path = PathReading::default();
+                path.read(directory, None).map(|()| path.into_pattern())
+            }
+            None => Some(PathPattern::default()),
         };
+        let read = repository::read(self.leaf, words, directory);
+        self.repository = read.loss;
+        self.is_unknown |= read.is_unknown;
+        read.trees.iter().for_each(|tree| self.add(tree, Loss::Name, Extent::Tree));
     }
 
     /// The targets of a program that copies, moves or links: the last operand, and each source's name in it.
@@ -371,7 +370,28 @@ mod tests {
             format!("{bytes}{}{tree}", String::from_utf8_lossy(&operand.path.shown()))
         };
         let unknown = losses.unknown.iter().map(|name| format!("?{}", String::from_utf8_lossy(name)));
-        losses.operands.iter().map(operand).chain(unknown).collect::<Vec<_>>().join(" ")
+        let repositories = losses.repositories.iter().map(repository);
+        losses.operands.iter().map(operand).chain(repositories).chain(unknown).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What git is asked, behind its options and its directory; `+` for its own files, `++` for all of them.
+    fn repository(loss: &RepositoryLoss) -> String {
+        let listings =
+            loss.listings.iter().map(|listing| String::from_utf8_lossy(&listing.call().join(&b' ')).into_owned());
+        let (listings, globals) = (listings.collect::<Vec<_>>().join("; "), loss.globals.join(&b' '));
+        let directory = String::from_utf8_lossy(&loss.directory.shown()).into_owned();
+        let own = match loss.own {
+            repository::OwnFiles::Kept => "",
+            repository::OwnFiles::ButObjects => "+",
+            repository::OwnFiles::All => "++",
+        };
+        let parts = [
+            if directory == "." { String::new() } else { format!("{directory}:") },
+            if globals.is_empty() { String::new() } else { format!("[{}]", String::from_utf8_lossy(&globals)) },
+            listings,
+            own.to_owned(),
+        ];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -418,12 +438,46 @@ mod tests {
             ("sed -i.bak -e s/a/b/ f", "f"),
             ("sed s/a/b/ f", ""),
             ("perl -pi -e 's/a/b/' f", "s/a/b f"),
-            ("git reset --hard; git -C d clean -fd; git status; git clean -n", "?git reset ?git clean"),
-            ("git checkout main; git checkout -- f", "?git checkout"),
             ("sudo rm x; ssh h rm y; docker run i rm z", "?sudo rm ?ssh rm ?docker run rm"),
             ("bash -c 'rm x'; timeout 5 rm y; env A=b rm z", "x y z"),
             ("f() { rm -rf \"$1\"; }; f build", "build/"),
             ("echo 'rm x'; grep rm f", ""),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn git_is_asked_what_its_commands_destroy() {
+        for (text, expected) in [
+            (
+                "git status; git clean -n; git checkout -b x; git switch main; git restore --staged f; git rm --cached f",
+                "",
+            ),
+            ("git branch -d x; git stash; git stash pop; git worktree add w; git commit -am x; git reset f", ""),
+            ("git reset --hard", "diff --name-only HEAD +"),
+            ("git reset -q --hard origin/main", "diff --name-only origin/main +"),
+            ("git reset --hard \"$unknown\"", "diff --name-only HEAD + ?git reset"),
+            ("git checkout main", "diff --name-only -- main"),
+            ("git checkout -- f 'g*'", "diff --name-only -- f g*"),
+            ("git checkout -- src/*.c $unknown", "diff --name-only"),
+            ("git checkout HEAD~1 -- f", "diff --name-only HEAD~1 -- f +"),
+            ("git checkout main f", "diff --name-only -- main f; diff --name-only main -- f +"),
+            ("git checkout -f other; git switch --discard-changes x", "diff --name-only other + diff --name-only x +"),
+            ("git restore .; git restore -s a b", "diff --name-only -- . diff --name-only a -- b"),
+            ("git restore -SW --source=a b", "diff --name-only a -- b +"),
+            ("git -C d clean -fd e", "[-C d] ls-files --others --exclude-standard -- e"),
+            (
+                "cd d; git clean -fdx; git clean -fX",
+                "d: ls-files --others d: ls-files --others --ignored --exclude-standard",
+            ),
+            ("git rm -r src", "ls-files -- src +"),
+            ("git stash drop; git branch -D x", "+ +"),
+            ("git gc", "++"),
+            ("git worktree remove ../w; git -C d worktree remove w", "../w/ + [-C d] + ?git worktree"),
+            ("git rebase --abort", "diff --name-only HEAD; diff --name-only ORIG_HEAD +"),
+            ("GIT_DIR=x git reset --hard; ./git reset --hard; git -C \"$unknown\" clean -f", "?git reset ?git clean"),
+            ("sudo git clean -fd; cd \"$unknown\"; /usr/bin/git clean -fd", "?sudo git clean ?git clean"),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }

@@ -51,7 +51,8 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
         let _ = store.folder.remove(&new);
         return Err(error);
     }
-    if settler.numbers.is_empty() && settler.destroyed.directories == 0 {
+    if settler.destroyed.files == 0 && settler.destroyed.directories == 0 {
+        settler.numbers.clear();
         store.folder.remove(&name)?;
         store.folder.remove(&new)?;
     } else {
@@ -126,8 +127,10 @@ impl Settler {
                 match item.object {
                     Some(object) => {
                         self.numbers.insert(object.number);
-                        self.destroyed.files += 1;
-                        self.destroyed.bytes += item.size;
+                        if !item.is_aside {
+                            self.destroyed.files += 1;
+                            self.destroyed.bytes += item.size;
+                        }
                     }
                     None => self.destroyed.directories += 1,
                 }
@@ -178,7 +181,7 @@ impl Settler {
 mod tests {
     use super::*;
     use crate::undo::keeping::{Keeping, Kept, keep};
-    use crate::undo::{Extent, Loss, Operand, PathPattern, Step};
+    use crate::undo::{Extent, Loss, Losses, Operand, PathPattern, Step};
     use std::ffi::OsStr;
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
@@ -213,8 +216,9 @@ mod tests {
         fn keep(&self, run: u64, operands: &[Operand]) -> Kept {
             let until = Instant::now() + Duration::from_secs(600);
             let store = self.store();
-            let keeping = Keeping { store: &store, session: "s", run, agent: "a", copy_max: 1 << 20, until };
-            keep(&keeping, operands, &[]).unwrap()
+            let (copy_max, environment) = (1 << 20, &[][..]);
+            let keeping = Keeping { store: &store, session: "s", run, agent: "a", copy_max, environment, until };
+            keep(&keeping, &Losses { operands: operands.to_vec(), ..Losses::default() }).unwrap()
         }
 
         fn lines(&self, run: u64) -> Vec<Line> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use rexec_host::undo::keeping::{Keeping, keep};
 use rexec_host::undo::manifest::{Bytes, Item, Line};
 use rexec_host::undo::settling::settle;
-use rexec_host::undo::{Extent, Loss, Operand, PathPattern, Step};
+use rexec_host::undo::{Extent, Loss, Losses, Operand, PathPattern, Step};
 use serde_json::Value;
 
 use crate::support::programs;
@@ -87,8 +87,9 @@ fn operand(path: &Path, loss: Loss, extent: Extent) -> Operand {
 
 fn keep_in(home: &Path, run: u64, operands: &[Operand]) {
     let (store, until) = (home.join("kept"), Instant::now() + Duration::from_secs(600));
-    let keeping = Keeping { store: &store, session: "s", run, agent: "claude", copy_max: 1 << 20, until };
-    keep(&keeping, operands, &[]).unwrap();
+    let (copy_max, environment) = (1 << 20, &[][..]);
+    let keeping = Keeping { store: &store, session: "s", run, agent: "claude", copy_max, environment, until };
+    keep(&keeping, &Losses { operands: operands.to_vec(), ..Losses::default() }).unwrap();
 }
 
 /// A record of a file whose name is this, for the tests of all verbs.

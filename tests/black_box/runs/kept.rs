@@ -155,3 +155,51 @@ fn a_host_keeps_nothing_unless_it_is_asked_to() {
     assert!(!store(&host).exists());
     host.finish();
 }
+
+/// A work tree in which git has something to destroy, and a branch that is not merged.
+const REPOSITORY: &str = "exec 2>&1; mkdir p; cd p; git init -q -b main .; git config user.name a; git config user.email a@b; \
+    mkdir src; for i in 1 2 3 4; do echo $i >src/$i; done; echo '*.log' >.gitignore; git add .; git commit -qm one; \
+    git checkout -qb other; echo other >src/1; git commit -qam other; git checkout -q main; echo main >src/2; git commit -qam two; \
+    echo stashed >src/1; git stash -q; echo staged >src/3; git add src/3; echo both >>src/3; echo changed >src/4; \
+    mkdir -p new/deep; echo u >new/deep/u; echo u >'a b'; echo log >x.log; rm src/2; ln -s nowhere src/2";
+/// All that `rexec undo` shall bring back in it.
+const STATE: &str = "exec 2>&1; cd p; export GIT_OPTIONAL_LOCKS=0; git status --porcelain=v2 --branch --ignored; git stash list; \
+    git reflog --all; git for-each-ref; git ls-files -s; find . -path ./.git -prune -o -type f -exec cksum {} + | sort";
+
+#[test]
+fn what_git_destroys_comes_back_with_its_index_and_its_references() {
+    for script in [
+        "git reset -q --hard other; git clean -qfdx",
+        "git checkout -q . && git stash drop -q && git branch -qD other",
+        "cd src; git checkout -q 4; git -C .. rm -qf src/3; git restore ../src/2",
+        "git checkout -qf other -- && git stash clear",
+    ] {
+        let host = Host::with(UNDO);
+        host.call(REPOSITORY).run(Target::Real);
+        let state = || host.call(STATE).run(Target::Real).out();
+        let before = state();
+        assert!(
+            before.contains("new/") && before.contains("stash@{0}") && before.contains("refs/heads/other"),
+            "{before}"
+        );
+        host.run(&format!("cd p; {script}"));
+        host.console_says(" gone or changed: rexec undo 1\n");
+        assert_ne!(state(), before, "{script}");
+        let (told, code) = said(&host.journal_home(), &["undo", "-1", "--yes"]);
+        assert_eq!((state(), code), (before, 0), "{script}: {told}");
+        host.finish();
+    }
+}
+
+#[test]
+fn a_command_of_git_that_destroys_nothing_keeps_nothing() {
+    let host = Host::with(UNDO);
+    host.call("git init -q -b main p; cd p; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x")
+        .run(Target::Real);
+    for script in ["git checkout -q main", "git clean -fd", "git reset -q --hard", "cd ..; git reset --hard; true"] {
+        host.run(&format!("cd p; {script}"));
+    }
+    host.run("sleep 0");
+    waiting::wait_until("the store is empty", || !store(&host).exists() || is_empty(&store(&host)));
+    host.finish();
+}
