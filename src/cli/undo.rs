@@ -53,9 +53,10 @@ Not kept: what scripts, make and programs in other languages destroy, as their
 texts are not read; rows of databases; files on other computers, in containers
 and of commands in an agent's sandbox; operands that only the command itself
 finds out, as of xargs rm; directories with CACHEDIR.TAG, node_modules, target,
-__pycache__ and .venv; a directory that ~/.rexec itself is in; files below
-submodules, of git's commands; what is too large to be copied, and what is not
-reached within 10 s. The console says before the command runs that
+__pycache__ and .venv; as root, a directory that ~/.rexec itself is in (for
+others it is kept: rm then says that it cannot remove ~/.rexec/kept); files
+below submodules, of git's commands; what is too large to be copied, and what
+is not reached within 10 s. The console says before the command runs that
 something is not kept, and rexec kept N names it. Below 2 GiB of free room, or
 a tenth of a small disk, nothing is kept.
 

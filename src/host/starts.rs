@@ -45,7 +45,7 @@ use crate::limits;
 use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::cgroup::Groups;
 use crate::sys::{self, helper, pty};
-use crate::undo::tidying;
+use crate::undo::{store, tidying};
 use rexec_sh::protocol::process::Pid;
 
 #[derive(Debug)]
@@ -290,7 +290,10 @@ impl Starts {
         let store = self.options.home.join("kept");
         if store.is_dir() {
             // Without a process for it, the next host does it, or the next command that destroys something.
-            let _ = helper::fork(c"rexec-tidy", &[], || _ = tidying::tidy(&store));
+            let _ = helper::fork(c"rexec-tidy", &[], || {
+                store::release(&store);
+                let _ = tidying::tidy(&store);
+            });
         }
     }
 

@@ -255,13 +255,27 @@ impl Folder {
         self.set_mode(0o700)
     }
 
+    /// Gives the directory the mode 0300: who knows a name in it can use that, and nobody can list it.
+    ///
+    /// # Errors
+    /// As fchmod(2).
+    pub fn hide_names(&self) -> io::Result<()> {
+        self.set_mode(0o300)
+    }
+
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         if self.facts()?.mode == mode {
             return Ok(());
         }
-        let open = openat(&self.0, c".", flags, Mode::empty()).map_err(io)?;
-        fchmod(&open, Mode::from_bits_truncate(mode)).map_err(io)
+        match openat(&self.0, c".", flags, Mode::empty()) {
+            // It may not be read: then only its path in /proc leads to it.
+            Err(Errno::EACCES) => {
+                let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+                std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+            }
+            opened => fchmod(&opened.map_err(io)?, Mode::from_bits_truncate(mode)).map_err(io),
+        }
     }
 
     /// Makes a file with mode 0600 that is not there yet.

@@ -255,8 +255,16 @@ impl Collector<'_> {
                 self.file(&folder, home, path, name, loss, false)?;
             }
             Ok(_) if loss == Loss::Bytes => {}
-            Ok(_) if is_tree && self.store.is_below(path) => self.miss(path, Why::InStore)?,
-            Ok((folder, _)) if is_tree => self.tree(&folder, path, name)?,
+            // Root removes what is hidden, too.
+            Ok(_) if is_tree && self.store.is_below(path) && folder::own_user() == 0 => {
+                self.miss(path, Why::InStore)?
+            }
+            Ok((folder, _)) if is_tree => {
+                if self.store.is_below(path) {
+                    self.store.folder.hide_names()?;
+                }
+                self.tree(&folder, path, name)?;
+            }
             Ok((_, facts)) => self.directory(path, &facts)?,
         }
         Ok(Stood::Something)
@@ -403,8 +411,13 @@ impl Collector<'_> {
             Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return self.miss(path, why(&error)).map(|()| None),
         };
-        if self.store.path == path {
-            return self.miss(path, Why::InStore).map(|()| None);
+        if self.store.folder.facts().is_ok_and(|store| store.identity() == facts.identity()) {
+            if folder::own_user() == 0 {
+                return self.miss(path, Why::InStore).map(|()| None);
+            }
+            self.store.folder.hide_names()?;
+            let line = Missed { path: Bytes(self.store.path.clone()), why: Why::InStore };
+            return self.put(&Line::Missed(line)).map(|()| None);
         }
         if !self.trees.insert(facts.identity()) {
             return Ok(None);

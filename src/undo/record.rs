@@ -57,7 +57,14 @@ impl RecordName {
 /// # Errors
 /// The store cannot be read.
 pub fn names(store: &Store) -> io::Result<BTreeSet<RecordName>> {
-    Ok(store.folder.list()?.iter().filter_map(|entry| RecordName::of_file(&entry.name)).collect())
+    let entries = match store.folder.list() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            store.release()?;
+            store.folder.list()?
+        }
+        entries => entries?,
+    };
+    Ok(entries.iter().filter_map(|entry| RecordName::of_file(&entry.name)).collect())
 }
 
 /// The first line of a record. `None` if it cannot be read, or says that it is another's.

@@ -45,6 +45,7 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
         above: Vec::new(),
         numbers: HashSet::new(),
         destroyed: Destroyed::default(),
+        is_store_hidden: false,
     };
     let written = settler.write(head, lines);
     if let Err(error) = written {
@@ -57,6 +58,9 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
         store.folder.remove(&new)?;
     } else {
         store.folder.rename(&new, &name)?;
+    }
+    if settler.is_store_hidden {
+        store.release()?;
     }
     store::clear(&store, &record, &settler.numbers)?;
     Ok(settler.destroyed)
@@ -76,6 +80,8 @@ struct Settler {
     /// The objects of what is gone.
     numbers: HashSet<u64>,
     destroyed: Destroyed,
+    /// True if the store lay in what the command would remove.
+    is_store_hidden: bool,
 }
 
 /// What became of a path.
@@ -141,6 +147,7 @@ impl Settler {
     }
 
     fn missed(&mut self, missed: Missed) -> io::Result<()> {
+        self.is_store_hidden |= missed.why == Why::InStore;
         let is_gone = missed.why != Why::Unknown
             && missed.path.0.starts_with(b"/")
             && matches!(self.present.look(&missed.path.0), Ok(None));

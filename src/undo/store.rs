@@ -1,7 +1,7 @@
 //! The store: `kept/` in the journal's directory, with manifests and directories of objects, see [`manifest`](super::manifest).
 //!
 //! Invariants: the store belongs to this user and is no link; its names are made here, and those that come from elsewhere are
-//! checked.
+//! checked. While a command removes a tree that the store lies in, its names are hidden, so that it stays.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -9,6 +9,9 @@ use std::path::Path;
 
 use super::manifest::{Kind, Object};
 use crate::sys::folder::{Facts, Folder, Sort};
+
+/// The mode of a store whose names are hidden.
+const HIDDEN: u32 = 0o300;
 
 /// The store, open.
 #[derive(Debug)]
@@ -69,12 +72,23 @@ impl Store {
     pub fn open(path: &Path) -> io::Result<Self> {
         let (above, name) = parts(path)?;
         let folder = above.inner(name)?;
-        if folder.facts()?.uid != crate::sys::folder::own_user() {
+        let facts = folder.facts()?;
+        if facts.uid != crate::sys::folder::own_user() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        folder.make_private()?;
+        if facts.mode != HIDDEN {
+            folder.make_private()?;
+        }
         let path = folder.path().ok_or(io::ErrorKind::NotFound)?;
         Ok(Self { folder, path })
+    }
+
+    /// Lets its names be listed again.
+    ///
+    /// # Errors
+    /// As fchmod(2).
+    pub fn release(&self) -> io::Result<()> {
+        self.folder.make_private()
     }
 
     /// True if the path is the store or lies in it.
@@ -240,6 +254,13 @@ fn remove(group: &Folder, name: &[u8]) -> io::Result<u64> {
         group.remove_directory(&name)?;
     }
     Ok(freed)
+}
+
+/// Lets the names of a store be listed again, if that may be open.
+pub fn release(path: &Path) {
+    if let Ok(store) = Store::open(path) {
+        let _ = store.release();
+    }
 }
 
 /// Returns true if there is a record of this run.

@@ -10,6 +10,7 @@ use super::rules::end;
 use crate::history::reading::said;
 use crate::support::call::Target;
 use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 const UNDO: Setup = Setup { flags: &["--undo", "on"], ..PLAIN };
@@ -201,5 +202,38 @@ fn a_command_of_git_that_destroys_nothing_keeps_nothing() {
     }
     host.run("sleep 0");
     waiting::wait_until("the store is empty", || !store(&host).exists() || is_empty(&store(&host)));
+    host.finish();
+}
+
+#[test]
+fn a_directory_that_holds_the_store_comes_back_but_for_root() {
+    let text = |path: &Path| fs::read_to_string(path).ok();
+    // Root removes the store as well, so the command is told to be kept by nobody.
+    let host = Host::with(UNDO);
+    if nix::unistd::geteuid().is_root() {
+        fs::write(host.journal_home().join("file"), "text").expect("a file");
+        host.run("rm -rf journal");
+        host.console_says("… not kept for undo: 1 path; rexec kept 1 names them\n");
+    }
+    host.finish();
+
+    let user = programs::another_user();
+    if user.is_none() && nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let host = Host::with(Setup { user, ..UNDO });
+    let file = host.journal_home().join("a/b/file");
+    let real = |script: &str| host.call(script).run(Target::Real);
+    real("umask 077; mkdir -p journal/a/b && echo text >journal/a/b/file");
+    let outcome = host.run("rm -rf journal");
+    assert_eq!(outcome.code(), 1);
+    let said = outcome.err();
+    assert!(said.contains("kept': Permission denied") && said.lines().count() == 1, "{said}");
+    host.console_says(" gone or changed: rexec undo 1\n");
+    assert_eq!(text(&file), None);
+    let undo = format!("env -u REXEC_INSIDE REXEC_HOME=$PWD/journal {} undo -1 --yes", programs::rexec().display());
+    let outcome = real(&undo);
+    assert_eq!((outcome.code(), text(&file)), (0, Some("text\n".to_owned())), "{}{}", outcome.out(), outcome.err());
+    assert_eq!(std::os::unix::fs::MetadataExt::mode(&fs::metadata(store(&host)).expect("it stays")) & 0o7777, 0o700);
     host.finish();
 }
