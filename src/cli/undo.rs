@@ -58,7 +58,8 @@ others it is kept: rm then says that it cannot remove ~/.rexec/kept); files
 below submodules, of git's commands; what is too large to be copied, and what
 is not reached within 10 s. The console says before the command runs that
 something is not kept, and rexec kept N names it. Below 2 GiB of free room, or
-a tenth of a small disk, nothing is kept.
+a tenth of a small disk, nothing is kept, and the oldest of what is kept goes,
+also while a command runs.
 
 Deleted files stay on your disk for 7 days, also if they were secret: rexec
 kept --drop N removes them at once, rexec kept --drop --all all of them. git

@@ -36,6 +36,31 @@ pub(super) struct CollectorTask<'a> {
     environment: Vec<(OsString, OsString)>,
 }
 
+/// Looks, while a command runs, whether the disk with what was kept has room to spare.
+#[derive(Debug)]
+pub(super) struct RoomWatch {
+    store: PathBuf,
+    session: String,
+    run: u64,
+    next: Instant,
+}
+
+impl RoomWatch {
+    pub(super) fn deadline(&self) -> Instant {
+        self.next
+    }
+
+    /// Lets the oldest records go if there is too little room. Returns true if that of the command itself is gone.
+    pub(super) fn tick(&mut self, now: Instant) -> bool {
+        if now < self.next {
+            return false;
+        }
+        let wait = tidying::make_room(&self.store).unwrap_or(limits::ROOM_LOOKS_LONGEST);
+        self.next = Instant::now() + wait;
+        !store::has_record(&self.store, &self.session, self.run)
+    }
+}
+
 /// A record that a collector has begun.
 pub(super) struct UnsettledRecord {
     place: RecordPlace,
@@ -173,6 +198,13 @@ impl UnsettledRecord {
         if background::has_ended_within(self.collector, limits::COLLECTOR_END) {
             let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(self.collector.number()), None);
         }
+    }
+
+    pub(super) fn room_watch(&self) -> RoomWatch {
+        let RecordPlace { store, session, run, .. } = &self.place;
+        // A short command pays nothing.
+        let next = Instant::now() + limits::ROOM_LOOKS_SHORTEST;
+        RoomWatch { store: store.clone(), session: session.clone(), run: *run, next }
     }
 
     /// Takes out of the store what the command has left alone, and reports what it has destroyed. While a process of the

@@ -261,6 +261,8 @@ wire! {
         24 NotKept { errno: i32 },
         /// The command has left nothing, and has destroyed this; `missed` more were not kept.
         25 Destroyed { files: u64, bytes: u64, directories: u32, missed: u32 },
+        /// What was kept is given up, because its disk has no room to spare.
+        26 GaveWay,
     }
 }
 

@@ -11,6 +11,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal as Named, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
 
+use super::collector::UnsettledRecord;
 use super::condition::{Condition, ConditionFiles, SleepCount};
 use super::control::{self, GuardReport};
 use super::launch::GUARD_IGNORES;
@@ -155,6 +156,7 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
         sleeps.reasons += 1;
         let supervisor = Supervisor::new(control, signals, slave, started.shell, plan);
         let mut supervisor = supervisor.with_relayed(started.relayed).with_input(started.input, started.late_input);
+        supervisor.room = kept.as_ref().map(UnsettledRecord::room_watch);
         if !started.has_terminal {
             supervisor.foreground.close();
         }

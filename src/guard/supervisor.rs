@@ -12,6 +12,7 @@ use nix::sys::signalfd::SignalFd;
 
 use super::caller_group::CallerGroup;
 use super::child_events::{self, ChildEvent};
+use super::collector::RoomWatch;
 use super::condition::SleepCount;
 use super::control::{self, GuardReport, RunPlan};
 use super::endless::EndlessReaders;
@@ -66,6 +67,8 @@ pub(super) struct Supervisor {
     /// The pipe that is the command's standard input. Its contents came from elsewhere.
     pub(super) own_input: Option<PipeNumber>,
     pub(super) caller: CallerGroup,
+    /// Set if something of the command is kept for undo.
+    pub(super) room: Option<RoomWatch>,
     /// The guard may serve another command after this one.
     pub(super) is_reusable: bool,
 }
@@ -106,6 +109,7 @@ impl Supervisor {
             late_input: None,
             own_input: None,
             caller: CallerGroup::new(plan.caller, plan.has(control::PLAN_ORPHANED)),
+            room: None,
             is_reusable: !plan.has(control::PLAN_RELAYED | control::PLAN_LEADER | control::PLAN_ON_DEMAND),
         }
     }
@@ -158,8 +162,17 @@ impl Supervisor {
         let demand = self.demand.as_ref().and_then(Demand::deadline);
         let late_input = self.late_input.as_ref().map(|(_, until)| *until);
         let (endless, caller) = (self.endless.deadline(), self.caller.deadline());
-        let due =
-            [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand, late_input, endless, caller];
+        let room = self.room.as_ref().map(RoomWatch::deadline);
+        let due = [
+            self.foreground.deadline(),
+            self.hunt.deadline(),
+            self.group_ends,
+            demand,
+            late_input,
+            endless,
+            caller,
+            room,
+        ];
         let timeout = match due.into_iter().flatten().min() {
             None => PollTimeout::NONE,
             // Rounded up, so that poll(2) does not return just before the time.
@@ -223,6 +236,10 @@ impl Supervisor {
         }
         let reports = self.hunt.tick(now);
         self.report(&reports);
+        if self.room.as_mut().is_some_and(|room| room.tick(now)) {
+            self.room = None;
+            self.report(&[GuardReport::GaveWay]);
+        }
     }
 
     pub(super) fn report(&self, reports: &[GuardReport]) {

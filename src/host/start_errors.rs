@@ -74,6 +74,9 @@ pub(super) fn of_words(program: &str, dir: &str, stage: StartStage, errno: i32) 
     }
 }
 
+/// Why nothing is kept for undo any more.
+pub(super) const GAVE_WAY: &str = "what was kept is gone again: its disk has no room to spare, or it was dropped";
+
 /// Why not all is kept for undo; 0 means that what kept it was ended.
 pub(super) fn collector_failure(errno: i32) -> String {
     match errno {

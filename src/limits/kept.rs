@@ -19,6 +19,11 @@ pub const OPERANDS_LOOKED_AT: usize = 16;
 pub const KEPT_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Free bytes of a disk below which nothing is kept there, and what is kept is removed; of a smaller one a tenth.
 pub const KEPT_RESERVE_BYTES: u64 = 2 << 30;
+/// How fast a disk may be filled, at most, bytes a second: so often its room is looked at while something is kept.
+pub const FILLED_BYTES_A_SECOND: u64 = 1 << 30;
+/// The time between two looks at its room.
+pub const ROOM_LOOKS_SHORTEST: Duration = Duration::from_millis(100);
+pub const ROOM_LOOKS_LONGEST: Duration = Duration::from_secs(10);
 /// Names that the patterns of an operand are compared with. Beyond it, the operand is named as not kept as a whole.
 pub const KEPT_MATCHES_MAX: usize = 100_000;
 /// Bytes of a manifest. Beyond it, what comes is named as not kept.

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::manifest::Line;
 use super::store::{self, Store};
@@ -53,6 +53,22 @@ pub fn tidy(store: &Path) -> io::Result<()> {
         reserve: reserve(size),
     };
     tidy_within(&store, records, bounds)
+}
+
+/// Removes the oldest records as long as the disk has too little room. Returns the time after which it may have so again.
+///
+/// # Errors
+/// There is no store, or it cannot be read.
+pub fn make_room(store: &Path) -> io::Result<Duration> {
+    let store = Store::open(store)?;
+    let reserve = |space: Space| reserve(space.size);
+    let space = store.folder.space()?;
+    if space.free < reserve(space) {
+        tidy_within(&store, records(&store)?, Bounds { since: 0, most: u64::MAX, reserve: reserve(space) })?;
+    }
+    let spare = store.folder.space()?.free.saturating_sub(reserve(space));
+    let soonest = Duration::from_secs(spare / limits::FILLED_BYTES_A_SECOND);
+    Ok(soonest.clamp(limits::ROOM_LOOKS_SHORTEST, limits::ROOM_LOOKS_LONGEST))
 }
 
 /// Returns true if the disk has so little room that nothing should be kept there.
@@ -103,7 +119,6 @@ mod tests {
     use super::*;
     use std::fs::{self, File};
     use std::path::PathBuf;
-    use std::time::Duration;
 
     struct Place(PathBuf);
 
@@ -129,11 +144,16 @@ mod tests {
         fn left_within(&self, bounds: Bounds) -> Vec<String> {
             let store = Store::open(&self.0).unwrap();
             tidy_within(&store, records(&store).unwrap(), bounds).unwrap();
-            let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-            let mut names = names.filter(|name| !name.contains('.')).collect::<Vec<_>>();
-            names.sort();
-            names
+            left(&self.0)
         }
+    }
+
+    /// The names of the records that are left.
+    fn left(store: &Path) -> Vec<String> {
+        let names = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names = names.filter(|name| !name.contains('.')).collect::<Vec<_>>();
+        names.sort();
+        names
     }
 
     impl Drop for Place {
@@ -155,6 +175,19 @@ mod tests {
         assert_eq!(place.left_within(Bounds { most: 19, ..ALL }), ["s-1"]);
         assert_eq!(place.left_within(Bounds { reserve: u64::MAX, ..ALL }), Vec::<String>::new());
         assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "with their manifests");
+    }
+
+    #[test]
+    fn a_disk_with_room_to_spare_is_looked_at_seldom_and_loses_nothing() {
+        let place = Place::new("room");
+        place.record("s-1", 1, u64::MAX);
+        let soonest = make_room(&place.0).unwrap();
+        assert!((limits::ROOM_LOOKS_SHORTEST..=limits::ROOM_LOOKS_LONGEST).contains(&soonest), "{soonest:?}");
+        if !is_short_of_room(&Store::open(&place.0).unwrap().folder) {
+            assert_eq!(left(&place.0), ["s-1"]);
+        }
+        fs::remove_dir_all(&place.0).unwrap();
+        assert!(make_room(&place.0).is_err());
     }
 
     #[test]
