@@ -44,9 +44,12 @@ something that exists, of sed -i, and files that are written to with >, tee,
 truncate or dd. Of git reset --hard, checkout, restore, clean, rm, stash drop,
 branch -D, --abort and their like it keeps the files that git itself names as
 changed, untracked or in the way, with the index, references and their logs;
-it asks git for them without locks, hooks or watchers. A file gets a second name in ~/.rexec/kept (a hard link), which
-takes no time and no room; one that is written in place is copied, if it has at
-most 1 MiB or its file system can share blocks. Once the command has ended, all
+it asks git for them without locks, hooks or watchers.
+
+A file gets a second name in ~/.rexec/kept (a hard link), which takes no time
+and no room; one that is written in place is copied, if it has at most 1 MiB or
+its file system can share blocks, and so is one whose link count the command
+itself would show (ls -l, stat, find -links). Once the command has ended, all
 that it has left alone leaves the store.
 
 Not kept: what scripts, make and programs in other languages destroy, as their

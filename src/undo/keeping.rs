@@ -87,6 +87,7 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         trees: HashSet::new(),
         copied: 0,
         part: Part::Named,
+        shows_links: losses.shows_links,
         kept: Kept::default(),
     };
     collector.put(&Line::Head(Head {
@@ -164,6 +165,8 @@ struct Collector<'a> {
     /// Bytes.
     copied: u64,
     part: Part,
+    /// True if one more link to a file would be seen in the command's output.
+    shows_links: bool,
     kept: Kept,
 }
 
@@ -480,6 +483,10 @@ impl Collector<'_> {
             return Ok(());
         }
         let kept = match loss {
+            Loss::Name if self.shows_links => match self.copy_lone(folder, name) {
+                Err(error) if !is_missing(&error) => self.link(folder, name),
+                kept => kept,
+            },
             Loss::Name => self.link(folder, name),
             Loss::Bytes => match self.copy(folder, name) {
                 // A device or a FIFO has no bytes to lose.
@@ -524,6 +531,14 @@ impl Collector<'_> {
         }
         self.objects.next += 1;
         Ok((object, facts))
+    }
+
+    /// Copies a file that has no other name.
+    fn copy_lone(&mut self, folder: &Folder, name: &[u8]) -> io::Result<(Object, Facts)> {
+        match folder.look(name)? {
+            facts if facts.sort == Sort::File && facts.links == 1 => self.copy(folder, name),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     fn copy(&mut self, folder: &Folder, name: &[u8]) -> io::Result<(Object, Facts)> {

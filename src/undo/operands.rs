@@ -17,6 +17,8 @@ pub struct Losses {
     pub repositories: Vec<RepositoryLoss>,
     /// The programs whose operands are not known, with what leads to them: `xargs rm`.
     pub unknown: Vec<Vec<u8>>,
+    /// True if the command shows how many links files have, which one more would change.
+    pub shows_links: bool,
 }
 
 /// What a command destroys whose leaves are these, in their order. Removed files of other hosts, containers and users are
@@ -26,6 +28,7 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
     let mut found = Losses::default();
     for (at, leaf) in leaves.iter().enumerate() {
         let mut own = LeafLosses { leaf, operands: Vec::new(), repository: None, is_unknown: false };
+        found.shows_links |= shows_links(leaf);
         own.by_program(leaves[at + 1..].iter().any(removes));
         leaf.redirects.iter().for_each(|redirect| own.by_redirection(redirect));
         if own.operands.is_empty() && own.repository.is_none() && !own.is_unknown {
@@ -54,6 +57,22 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
 /// Returns true for a program that takes names away.
 fn removes(leaf: &Leaf) -> bool {
     matches!(base_name(&leaf.program), b"rm" | b"unlink" | b"rmdir" | b"find" | b"rsync" | b"mv" | b"git")
+}
+
+/// Returns true for a program that shows link counts, or times of changes, or asks for them.
+fn shows_links(leaf: &Leaf) -> bool {
+    let mut words = leaf.arguments.iter().filter_map(Argument::text);
+    let has_letter = |word: &[u8]| word.starts_with(b"-") && word.iter().any(|letter| b"lgnoc".contains(letter));
+    match base_name(&leaf.program) {
+        b"ls" | b"dir" | b"eza" | b"exa" | b"lsd" => words.any(has_letter),
+        b"vdir" | b"ll" | b"la" | b"stat" => true,
+        b"find" => words.any(|word| {
+            let asks: [&[u8]; 8] =
+                [b"-links", b"-ls", b"-fls", b"-printf", b"-fprintf", b"-cmin", b"-ctime", b"-cnewer"];
+            asks.contains(&word)
+        }),
+        _ => false,
+    }
 }
 
 /// Whose programs have files of other users.
@@ -480,6 +499,19 @@ mod tests {
             ("sudo git clean -fd; cd \"$unknown\"; /usr/bin/git clean -fd", "?sudo git clean ?git clean"),
         ] {
             assert_eq!(read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn commands_that_show_link_counts_are_known() {
+        for (text, expected) in [
+            ("ls -la build && rm -rf build", true),
+            ("rm f; (cd x; stat f)", true),
+            ("find . -links 1 -delete", true),
+            ("find . -name x -delete; ls; ls -1a; rm -l", false),
+        ] {
+            let losses = losses(&Gate::default().leaves(text.as_bytes(), &|_| None));
+            assert_eq!(losses.shows_links, expected, "{text}");
         }
     }
 
