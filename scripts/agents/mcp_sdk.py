@@ -44,12 +44,13 @@ def is_gone(pid):
 
 async def tools(client, mode):
     names = [tool.name for tool in (await client.list_tools()).tools]
-    check(names == ["exec", "output", "write", "kill", "list", "check_host"], f"{mode}: tools", names)
+    check(names == ["exec", "output", "write", "kill", "undo", "list", "check_host"], f"{mode}: tools", names)
     for tool, arguments, expected, is_error in [
         ("check_host", {}, r"HOST RUNNING\n", False),
         ("exec", {"command": "echo one; exit 7"}, r"one\n\[exit 7\]\n", True),
         ("exec", {"argv": ["no-such-program"]}, r"rexec: no-such-program: not found\n(?s:.*)\[exit 127\]\n", True),
         ("exec", {"command": "true", "cwd": "/"}, r"rexec: exec has no argument `cwd`\n", True),
+        ("undo", {"run": 1}, r"(?s:.*)keeps nothing for undo(?s:.*)", True),
         ("list", {}, r"nothing runs\n", False),
     ]:
         text, was_error = await call(client, tool, arguments)

@@ -32,6 +32,11 @@ pub(super) fn is_inside() -> bool {
     is_set("REXEC_INSIDE") || guard().is_some()
 }
 
+/// The host above this process.
+pub(super) fn host() -> Option<Pid> {
+    Some(guard()?.parent)
+}
+
 fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::process::Pid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -89,6 +90,11 @@ impl HostCalls {
         stream.set_write_timeout(Some(ask::PATIENCE)).map_err(CallError::lost)?;
         let proof = file::null().map_err(CallError::lost)?;
         Ok(Self { stream: BufReader::new(stream), proof: Some(proof), last_id: 0, early: VecDeque::new() })
+    }
+
+    /// The process of the host, if that is seen from here.
+    pub(super) fn host(&self) -> Option<Pid> {
+        socket::peer_pid(self.stream.get_ref()).ok()
     }
 
     /// Sends a call; returns its number.

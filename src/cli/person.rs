@@ -34,7 +34,7 @@ pub(super) fn check_that(does: &str) -> Result<(), Notice> {
         Err(Notice::failed(problem, "the user does it, in a terminal of their own"))
     };
     if enclosing::is_inside() {
-        return refused("a command of a host");
+        return if is_persons_command() { Ok(()) } else { refused("a command of a host") };
     }
     if let Some(agent) = agent_above() {
         return refused(agent);
@@ -51,6 +51,15 @@ pub(super) fn tell_host() -> Result<(), Notice> {
         Err(CallError::Ask(AskError::NoHost { .. })) => Ok(()),
         calls => Ok(calls?.call::<method::RereadRules>(&NoParams {}).map(|_| ())?),
     }
+}
+
+/// Returns true if the host whose command this is says that it runs for the person, who has said yes to it.
+fn is_persons_command() -> bool {
+    let Some(mut calls) = super::socket_path().ok().and_then(|socket| HostCalls::connect(&socket).ok()) else {
+        return false;
+    };
+    let is_above = enclosing::host().is_some_and(|host| calls.host() == Some(host));
+    is_above && calls.call::<method::RereadRules>(&NoParams {}).is_ok()
 }
 
 /// The agent that this process was started by, if one of those above it has an agent's name.

@@ -68,7 +68,9 @@ Deleted files stay on your disk for 7 days, also if they were secret: rexec
 kept --drop N removes them at once, rexec kept --drop --all all of them. git
 may look at a file again that has been kept, because the link changed its
 status. An agent's process can look, and neither undo nor drop, as far as that
-is seen: see rexec help answer.
+is seen: see rexec help answer. By MCP (the tool undo) and JSON-RPC (exec.undo)
+an agent can ask for it; that is done after your yes, on the console or with
+rexec answer.
 ",
     codes: &[(1, "not all of it is back, or nothing was changed"), NO_SUCH_RUN],
     examples: &["rexec undo 45", "rexec undo 45 src --dry-run", "rexec undo -1 --to /tmp/before"],

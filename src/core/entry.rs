@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::process::{Exit, Pid};
 
-use super::end::{End, Refusal, Stopper, Subject};
+use super::end::{End, Refusal, RefusalCause, Stopper, Subject};
 
 /// Where output came from. The discriminant numbers it in the journal's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,6 +136,12 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Returns true if it refuses the command whatever a person says.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(&self.consequence, Consequence::Refused(Refusal { cause: RefusalCause::Denied, .. }))
+    }
+
     fn kept_bytes(&self) -> usize {
         let Self { verdict: _, rule, leaf, why, consequence } = self;
         let subject = match consequence {

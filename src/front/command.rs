@@ -74,6 +74,8 @@ pub struct Command {
     pub is_for_program: bool,
     /// True if the caller kills the rest of the shell's process group once it has the result.
     pub kills_group: bool,
+    /// The run whose files it brings back. It runs only after the person's yes, and then as the person's own.
+    pub restores: Option<u64>,
 }
 
 impl Command {
@@ -139,6 +141,7 @@ impl Command {
             envs: given(run),
             is_for_program: unwrapped.is_probe || unwrapped.is_for_program || caller::is_harness(env()),
             kills_group: extras.direct.is_none() && caller::kills_group(env()),
+            restores: None,
         }
     }
 

@@ -233,9 +233,14 @@ impl McpServer {
                 return Ok(());
             }
         };
-        if let ToolCall::Exec(exec) = &mut call {
-            exec.whoami = Some(self.whoami(&params));
-            exec.caller_session = Some(self.identity.session.clone());
+        let caller = match &mut call {
+            ToolCall::Exec(exec) => Some((&mut exec.whoami, &mut exec.caller_session)),
+            ToolCall::Undo(undo) => Some((&mut undo.whoami, &mut undo.caller_session)),
+            _ => None,
+        };
+        if let Some((whoami, session)) = caller {
+            *whoami = Some(self.whoami(&params));
+            *session = Some(self.identity.session.clone());
         }
         self.last_call += 1;
         self.calls.insert(self.last_call, PendingCall::new(id.clone(), era, &params, call, now));

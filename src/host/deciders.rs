@@ -39,7 +39,7 @@ impl NoDecider {
 #[derive(Debug)]
 pub(super) struct Origins<'a> {
     pub(super) guards: BTreeSet<Pid>,
-    /// What the host has started for its person.
+    /// What the host has started for its person, and the guards of what runs after that person's yes.
     pub(super) helpers: Vec<Pid>,
     pub(super) callers: &'a Callers,
 }

@@ -155,6 +155,7 @@ pub(super) fn command(
         envs: set_on_purpose(request),
         is_for_program: false,
         kills_group: false,
+        restores: request.restores,
     };
     let descriptors = frame.and_then(|_| Ok(vec![stdin(request)?.into()]));
     (command, descriptors)

@@ -13,6 +13,8 @@ use super::rule_layers::RuleLayers;
 use super::rules::{Rules, above};
 use super::run::PendingStart;
 use super::screen::Screen;
+use crate::core::entry::Judgement;
+use crate::front::command::Command;
 use crate::gate::{Gate, LearnedList, Unlearnable};
 
 #[derive(Debug)]
@@ -75,6 +77,22 @@ impl RuleFiles {
         }
     }
 
+    /// What follows from a judgement of a command that may bring back files: the person is always asked about that.
+    pub(super) fn with_restore(
+        &self,
+        judgement: Option<Judgement>,
+        command: &Command,
+        is_attended: bool,
+    ) -> Option<Judgement> {
+        let Some(run) = command.restores else { return judgement };
+        if judgement.as_ref().is_some_and(Judgement::is_denied) {
+            return judgement;
+        }
+        let of_person = self.files.as_ref().map(|files| files.own.strictest().unwrap_or(&files.defaults));
+        let asked = |rules: &Rules| rules.restore_judgement(command, run, is_attended);
+        Some(of_person.map_or_else(|| asked(&Rules::new(Gate::default())), |rules| asked(rules)))
+    }
+
     /// What would always allow what a command asks about that has not begun. `from` names its run.
     pub(super) fn propose(
         &mut self,
@@ -83,6 +101,9 @@ impl RuleFiles {
         now: Instant,
         screen: &mut Screen,
     ) -> Proposed {
+        if pending.command.restores.is_some() {
+            return Err(Unlearnable::Restore);
+        }
         let directory = pending.directory();
         let directory = directory.as_os_str().as_bytes();
         let top = pending.command.depth.and_then(|depth| above(directory, depth));

@@ -255,15 +255,34 @@ impl Rules {
             Action::Allow => Consequence::Unread,
             Action::Ask | Action::Deny if !self.are_in_force() => Consequence::Watched,
             Action::Deny => refused(RefusalCause::Denied),
-            Action::Ask => match rule.and_then(|rule| rule.away).unwrap_or(self.gate.away) {
-                Away::Deny if !is_attended => refused(RefusalCause::Away),
-                Away::Deny | Away::Wait => {
-                    let wait = rule.and_then(|rule| rule.wait).unwrap_or(self.gate.ask_wait);
-                    // A command that its agent kills is an error for its model, which tries again. A refusal says more.
-                    let most = patience(agent).map(|patience| patience.saturating_sub(limits::PATIENCE_LEFT));
-                    Consequence::Asked { subject, wait: most.map_or(wait, |most| wait.min(most)) }
-                }
-            },
+            Action::Ask => self.asked(subject, rule, agent, is_attended),
+        }
+    }
+
+    /// What follows where a person is asked, by a rule or without one.
+    fn asked(&self, subject: Subject, rule: Option<&Rule>, agent: &str, is_attended: bool) -> Consequence {
+        match rule.and_then(|rule| rule.away).unwrap_or(self.gate.away) {
+            Away::Deny if !is_attended => Consequence::Refused(Refusal { subject, cause: RefusalCause::Away }),
+            Away::Deny | Away::Wait => {
+                let wait = rule.and_then(|rule| rule.wait).unwrap_or(self.gate.ask_wait);
+                // A command that its agent kills is an error for its model, which tries again. A refusal says more.
+                let most = patience(agent).map(|patience| patience.saturating_sub(limits::PATIENCE_LEFT));
+                Consequence::Asked { subject, wait: most.map_or(wait, |most| wait.min(most)) }
+            }
+        }
+    }
+
+    /// What follows for a command that brings back what a run has destroyed.
+    pub(super) fn restore_judgement(&self, command: &Command, run: u64, is_attended: bool) -> Judgement {
+        let leaf = escape_line(&command.redactor().masked_command(&command.line.text), LEAF_COLUMNS);
+        let told = if sandbox_words(&leaf).is_none() { leaf.clone() } else { format!("rexec undo {run}") };
+        let subject = Subject { leaf: escape_line(&told, TOLD_COLUMNS), rule: None, why: None };
+        Judgement {
+            verdict: Action::Ask.word(),
+            rule: None,
+            why: format!("`{leaf}` brings back what #{run} has destroyed; rexec kept {run} names it"),
+            consequence: self.asked(subject, None, command.caller.agent, is_attended),
+            leaf,
         }
     }
 }

@@ -153,6 +153,8 @@ pub(super) struct Description {
     pub(super) is_words: bool,
     /// Its caller kills the rest of the shell's process group.
     pub(super) kills_group: bool,
+    /// It brings back files, for the person.
+    pub(super) is_restore: bool,
     pub(super) project: Option<ProjectId>,
     /// Masks its secrets for agents, if the host does that.
     pub(super) secrets: Option<Redactor>,
@@ -173,7 +175,7 @@ impl Description {
             }
         }
         let is_words = card.command.words.is_some();
-        Self { card: published, is_words, kills_group: false, project: None, secrets }
+        Self { card: published, is_words, kills_group: false, is_restore: false, project: None, secrets }
     }
 }
 

@@ -139,6 +139,11 @@ impl Runs {
         self.all.values().filter_map(ActiveRun::guard_pid).collect()
     }
 
+    /// The guards of the runs that bring back files for the person.
+    pub(super) fn guards_of_restores(&self) -> impl Iterator<Item = Pid> {
+        self.all.values().filter(|run| run.description.is_restore).filter_map(ActiveRun::guard_pid)
+    }
+
     /// The guards, with what stands below each, as the caller of this run sees it.
     pub(super) fn guarded_by(&self, caller_of: JobId) -> BTreeMap<Pid, GuardedRun> {
         let caller = |run: &ActiveRun| (run.description.card.whoami.clone(), run.description.card.session_number);

@@ -297,6 +297,10 @@ impl Starts {
         }
     }
 
+    pub(super) fn keeps_records(&self) -> bool {
+        self.records.is_some()
+    }
+
     /// Returns true if nothing is kept for undo, although a person wants it.
     pub(super) fn lacks_records(&self) -> bool {
         self.options.undo && self.records.is_none()

@@ -141,6 +141,8 @@ impl Host {
             Some((FirstLook::ForJudge, rules)) => (None, Some((dir.to_vec(), rules))),
             None => (None, None),
         };
+        let judgement =
+            if for_judge.is_some() { None } else { self.rules.with_restore(judgement, &command, is_attended) };
         let judgement = judgement.map(|judged| self.later.permitted(judged, &command, dir, self.turn.now));
         let unanswered = judgement.as_ref().and_then(|judged| later::unanswered(judged, self.turn.now));
         let is_held = judgement.as_ref().map_or(for_judge.is_some(), |judged| judged.consequence.holds());
@@ -163,8 +165,8 @@ impl Host {
         if judgement.is_some() {
             self.engine.on_judged(job, judgement, self.turn.now);
         }
-        let kills_group = command.kills_group;
-        let description = Description { project, kills_group, ..Description::of(&card, secrets) };
+        let (kills_group, is_restore) = (command.kills_group, command.restores.is_some());
+        let description = Description { project, kills_group, is_restore, ..Description::of(&card, secrets) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
         let is_held_by_shim = peer.and_then(|id| self.peers.get(id)).is_some_and(Peer::lets_go);
         let run = ActiveRun::new(pending, description, share, self.turn.now);
@@ -220,8 +222,9 @@ impl Host {
     /// Does with a call what its judge has found.
     fn on_judge_answer(&mut self, call: &OpenCall, answer: &[u8]) {
         let Some(command) = self.runs.pending_command(call.job) else { return };
-        let judgement = call.rules.judge_by(answer, command, &call.directory, self.is_attended());
-        let now = self.turn.now;
+        let (is_attended, now) = (self.is_attended(), self.turn.now);
+        let judgement = call.rules.judge_by(answer, command, &call.directory, is_attended);
+        let judgement = self.rules.with_restore(judgement, command, is_attended);
         let judgement = judgement.map(|judged| self.later.permitted(judged, command, &call.directory, now));
         let unanswered = judgement.as_ref().and_then(|judged| later::unanswered(judged, now));
         self.engine.on_judged(call.job, judgement, now);

@@ -64,6 +64,9 @@ pub struct CommandRequest {
     /// Its limits, soft and hard, in the order of their numbers, if they are not the host's.
     #[serde(skip)]
     pub limits: Option<Vec<(u64, u64)>>,
+    /// The run whose files it brings back, which the person is asked about.
+    #[serde(skip)]
+    pub restores: Option<u64>,
 }
 
 /// The destination of the output of a command given as words.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::front::keys;
 use crate::front::numbers::make_whole;
-use crate::front::rpc::params::{SignalName, SignalParams};
+use crate::front::rpc::params::{SignalName, SignalParams, UndoParams};
 use crate::front::rpc::start::{EnvMode, StartParams, StreamMode};
 use crate::limits;
 
@@ -26,6 +26,8 @@ pub(super) enum ToolCall {
         run: u64,
         signal: Option<SignalName>,
     },
+    /// The same for bringing back files.
+    Undo(Box<UndoParams>),
     List {
         all: bool,
     },
@@ -60,6 +62,7 @@ impl ToolCall {
             "output" => output(&mut given),
             "write" => write(&mut given),
             "kill" => kill(&mut given),
+            "undo" => undo(&mut given, dir),
             "list" => given.flag("all").map(|all| Self::List { all }),
             "check_host" => Ok(Self::CheckHost),
             _ => return None,
@@ -162,6 +165,12 @@ fn kill(given: &mut Arguments) -> Result<ToolCall, String> {
     };
     let signal = signal.map(|word| word.parse().map_or(SignalName::Name(word), SignalName::Number));
     Ok(ToolCall::Kill { run, signal })
+}
+
+fn undo(given: &mut Arguments, dir: &str) -> Result<ToolCall, String> {
+    let (run, paths) = (given.run()?, given.texts("paths")?.unwrap_or_default());
+    let params = UndoParams { run, paths, dir: Some(dir.to_owned()), stream: true, ..UndoParams::default() };
+    Ok(ToolCall::Undo(Box::new(params)))
 }
 
 /// The arguments that were not read yet.

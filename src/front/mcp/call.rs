@@ -9,7 +9,7 @@ use super::excerpt::OutputExcerpt;
 use super::message::is_id;
 use super::revision::Era;
 use crate::front::how_ended::HowEnded;
-use crate::front::rpc::params::SignalName;
+use crate::front::rpc::params::{SignalName, UndoParams};
 use crate::front::rpc::start::StartParams;
 use crate::limits;
 
@@ -34,6 +34,8 @@ pub(super) struct PendingCall {
 pub(super) enum Work {
     /// The host gets these parameters.
     Start(Box<StartParams>),
+    /// The same for a command that brings back files.
+    Undo(Box<UndoParams>),
     /// The host was asked to start a command.
     Starting {
         background: bool,
@@ -86,13 +88,15 @@ impl PendingCall {
         let token = params.get("_meta").and_then(|meta| meta.get("progressToken"));
         let work = match call {
             ToolCall::Exec(exec) => Work::Start(exec),
+            ToolCall::Undo(undo) => Work::Undo(undo),
             ToolCall::Output { run, after, wait } => Work::Read(OutputReading::new(run, after, wait)),
             ToolCall::Write(write) => Work::Write(write),
             ToolCall::Kill { run, signal } => Work::Kill { run, signal },
             ToolCall::List { all } => Work::List { all },
             ToolCall::CheckHost => Work::CheckHost,
         };
-        let patience = if matches!(work, Work::Start(_)) { limits::MCP_CALL } else { limits::MCP_ANSWER };
+        let patience =
+            if matches!(work, Work::Start(_) | Work::Undo(_)) { limits::MCP_CALL } else { limits::MCP_ANSWER };
         Self {
             id,
             era,

@@ -129,6 +129,11 @@ impl McpServer {
                 call.work = Work::Starting { background: params.background, tty: params.is_pty() };
                 host.ask::<method::Start>(key, What::Start, &params)
             }
+            Work::Undo(params) => {
+                let params = std::mem::take(&mut **params);
+                call.work = Work::Starting { background: false, tty: false };
+                host.ask::<method::Undo>(key, What::Start, &params)
+            }
             Work::Read(reading) => {
                 let until = now + reading.wait;
                 reading.until = Some(until);

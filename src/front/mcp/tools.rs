@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const RESULT_CHARACTERS: u64 = 20_000;
 
 pub(super) fn all() -> Value {
-    json!([exec(), output(), write(), kill(), list(), check_host()])
+    json!([exec(), output(), write(), kill(), undo(), list(), check_host()])
 }
 
 /// A tool. Claude Code hides tools behind a search unless they ask to be loaded, and calls tools that only read in
@@ -95,6 +95,21 @@ fn kill() -> Value {
         "kill",
         "End a run and all of its processes, or send it a signal.",
         &json!({"run": run(), "signal": of_type("string", "a signal, as INT; then the run is only sent that")}),
+        &["run"],
+        false,
+    )
+}
+
+fn undo() -> Value {
+    tool(
+        "undo",
+        "Bring back the files that a run destroyed, if the host keeps such files. The user is asked first, and may take \
+         a while. What stands there now is kept, and nothing is overwritten or removed.",
+        &json!({
+            "run": of_type("integer", "number of the run that destroyed them; list with all shows the numbers"),
+            "paths": {"type": "array", "items": {"type": "string"},
+                      "description": "only what was at these paths or below them (default: all)"},
+        }),
         &["run"],
         false,
     )

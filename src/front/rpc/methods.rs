@@ -16,7 +16,7 @@ use super::error::RpcError;
 use super::listing::ListedRun;
 use super::params::{
     AskParams, CancelParams, DecideParams, HelloParams, ListParams, NoParams, OutputParams, ResizeParams, RunParams,
-    SignalParams, SubscribeParams, UnsubscribeParams, WaitParams, WriteParams, read,
+    SignalParams, SubscribeParams, UndoParams, UnsubscribeParams, WaitParams, WriteParams, read,
 };
 use super::projects::{EndedSession, ListedSession, SessionList, SessionParams, SessionVariables};
 use super::shape::{Shape, shape_of};
@@ -155,6 +155,8 @@ rpc! {
     "exec.start" Start(StartParams) -> Started, Start;
     /// Starts a command that outlives the connection.
     "exec.runBackground" RunBackground(StartParams) -> Started, Start;
+    /// Asks the person, and brings back what a run destroyed.
+    "exec.undo" Undo(UndoParams) -> Started, Start;
     /// Writes to a run's input.
     "exec.write" Write(WriteParams) -> Accepted, Decide;
     /// Changes the size of a run's terminal.

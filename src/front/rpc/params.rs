@@ -172,6 +172,28 @@ fn number_of(name: &str) -> Option<u8> {
     place.map_or_else(|| name.parse().ok(), |place| u8::try_from(place + 1).ok())
 }
 
+/// `exec.undo`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct UndoParams {
+    /// The run whose files come back.
+    pub run: u64,
+    /// Only what was at these paths or below them; the default is all.
+    #[serde(default)]
+    pub paths: Vec<String>,
+    /// The absolute path where relative ones begin; the default is the host's directory.
+    #[serde(default)]
+    pub dir: Option<String>,
+    #[serde(default)]
+    pub whoami: Option<String>,
+    /// Tells the caller's session from its others.
+    #[serde(default)]
+    pub caller_session: Option<String>,
+    /// True if what it says is sent as it comes.
+    #[serde(default)]
+    pub stream: bool,
+}
+
 /// `exec.signal`.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

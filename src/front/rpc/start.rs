@@ -6,7 +6,7 @@ use rexec_sh::protocol::wire::LIMITS_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::error::{BAD_PARAMS, RpcError};
-use super::params::{Encoding, RunEvent, SizeParams, decoded, encoded};
+use super::params::{Encoding, RunEvent, SizeParams, UndoParams, decoded, encoded};
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::profile::Profile;
 use crate::limits;
@@ -106,6 +106,35 @@ pub struct StartParams {
     /// The shell of a project session.
     #[serde(skip)]
     pub shell: Option<String>,
+    /// The run whose files it brings back.
+    #[serde(skip)]
+    pub restores: Option<u64>,
+}
+
+/// Words as a shell reads them.
+fn spelled<'a>(words: impl Iterator<Item = &'a String>) -> String {
+    String::from_utf8_lossy(&unwrap(words.map(String::as_bytes), &[], None).command).into_owned()
+}
+
+/// The words of `rexec undo --yes SESSION:N --` in front of the paths.
+const UNDO_WORDS: usize = 5;
+
+impl UndoParams {
+    /// The command that brings the files back: `program` is the path of rexec, and `record` the run with its session.
+    #[must_use]
+    pub fn start(self, program: String, record: String) -> StartParams {
+        let words: [String; UNDO_WORDS] = [program, "undo".to_owned(), "--yes".to_owned(), record, "--".to_owned()];
+        StartParams {
+            argv: Some(words.into_iter().chain(self.paths).collect()),
+            dir: self.dir,
+            whoami: self.whoami,
+            caller_session: self.caller_session,
+            combined: true,
+            stream: self.stream,
+            restores: Some(self.run),
+            ..StartParams::default()
+        }
+    }
 }
 
 fn bad(field: &str, problem: &str) -> RpcError {
@@ -133,8 +162,15 @@ impl StartParams {
             }
             (None, Some(argv)) if argv.first().is_none_or(String::is_empty) => return Err(bad("argv", "no program")),
             (None, Some(argv)) => {
-                let shown = unwrap(argv.iter().map(String::as_bytes), &[], None).command;
-                (argv.clone(), Some(String::from_utf8_lossy(&shown).into_owned()))
+                let shown = match self.restores {
+                    None => spelled(argv.iter()),
+                    // As a person would write it.
+                    Some(run) => {
+                        let given = ["rexec".to_owned(), "undo".to_owned(), run.to_string()];
+                        spelled(given.iter().chain(argv.iter().skip(UNDO_WORDS)))
+                    }
+                };
+                (argv.clone(), Some(shown))
             }
         };
         let dir = self.dir.clone().unwrap_or_else(|| host_dir.to_owned());
@@ -172,6 +208,7 @@ impl StartParams {
             umask: self.umask,
             limits: self.limits.clone(),
             session: self.caller_session.clone().unwrap_or_default(),
+            restores: self.restores,
         };
         request.check().map_err(|why| RpcError::new(BAD_PARAMS, format!("params: {why}")))?;
         Ok(request)

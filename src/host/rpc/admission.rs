@@ -76,7 +76,8 @@ impl Host {
     /// Checks that a client is no agent's.
     fn check_person(&self, peer: PeerId) -> Result<(), RpcError> {
         let Some(peer) = self.peers.get(peer) else { return Ok(()) };
-        let (guards, helpers) = (self.runs.guards(), self.notifier.pids().collect());
+        let helpers = self.notifier.pids().chain(self.runs.guards_of_restores()).collect();
+        let guards = self.runs.guards();
         let origins = Origins { guards, helpers, callers: &self.callers };
         origins.check(peer.pid).map_err(|why| {
             let sentence = format!("process {} {}, and no agent decides for its user", peer.pid, why.words());

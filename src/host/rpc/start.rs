@@ -12,12 +12,12 @@ use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::output_filter::OutputFilter;
 use crate::front::projects::ProjectId;
 use crate::front::rpc::answers::Started;
-use crate::front::rpc::error::{NAME_TAKEN, RpcError};
+use crate::front::rpc::error::{NAME_TAKEN, RUN_NOT_READY, RpcError};
 use crate::front::rpc::gathered::GatheredOutput;
 use crate::front::rpc::kept_output::{Gathering, KeptOutput};
 use crate::front::rpc::listing::RunFacts;
 use crate::front::rpc::methods::{Serve, Served, method};
-use crate::front::rpc::params::{Encoding, RunEvent};
+use crate::front::rpc::params::{Encoding, RunEvent, UndoParams};
 use crate::front::rpc::start::{Cleaning, StartParams};
 use crate::host::Host;
 use crate::host::input_pipe::InputPipe;
@@ -51,10 +51,28 @@ impl Serve<method::RunBackground, Requester> for RpcService<'_> {
     }
 }
 
+impl Serve<method::Undo, Requester> for RpcService<'_> {
+    /// It becomes a command like others, about which the person is asked.
+    fn serve(&mut self, to: &Requester, params: UndoParams) -> Served<method::Undo> {
+        if !(1..=self.commands.engine.count()).contains(&params.run) {
+            return Err(RpcError::no_such_run(params.run));
+        }
+        let record = self.commands.recorder.reference(JobId(params.run));
+        let program = std::env::current_exe().unwrap_or_default().with_file_name("rexec");
+        let params = params.start(program.to_string_lossy().into_owned(), record);
+        self.rpc.wanted = Some(WantedStart { to: to.clone(), params, is_run: false });
+        Ok(None)
+    }
+}
+
 impl Host {
     /// Starts a command.
     pub(super) fn start_for(&mut self, wanted: &WantedStart) -> Result<(), RpcError> {
         let WantedStart { to, params: asked, is_run } = wanted;
+        if asked.restores.is_some() && !self.starts.keeps_records() {
+            let sentence = "this host keeps nothing for undo";
+            return Err(RpcError::new(RUN_NOT_READY, sentence).hint("start it with rexec-host --undo on"));
+        }
         let host_dir = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let name = self.rpc.meet(to.peer).name.clone();
         // Before anything is made of its project session.

@@ -10,11 +10,12 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, run_in};
-use crate::support::host::{Host, MIRROR};
+use crate::exec::{rexec, said};
+use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::temp::TempDir;
-use crate::support::waiting::{self, wait_until};
+use crate::support::waiting::{self, PATIENCE, wait_until};
 
 fn host() -> Host {
     Host::with(MIRROR)
@@ -57,6 +58,33 @@ fn a_command_runs_in_the_host_under_the_agents_name() {
         Some(ends.find(|end| end["output"] == "half")?["whoami"].clone())
     });
     assert_eq!(whoami, "Claude Code");
+    assert_eq!(agent.leave(), Some(0));
+}
+
+#[test]
+fn files_come_back_after_the_users_yes() {
+    let home = TempDir::new(None);
+    let folder = home.join(".config/rexec");
+    fs::create_dir_all(&folder).expect("a directory");
+    fs::write(folder.join("config.toml"), "[gate]\naway = 'wait'\n").expect("a file");
+    let host = Host::in_dir(home, Setup { flags: &["--undo", "on"], ..MIRROR });
+    let mut agent = Agent::of(&host);
+    fs::write(host.home.join("notes"), "of a week").expect("a file");
+    assert_eq!(agent.run("rm notes"), "");
+    host.console_says("gone or changed: rexec undo 1\n");
+    for (word, text, is_error) in
+        [("no", "your user refused \"rexec undo 1 notes\"", true), ("yes", "restored 1 file", false)]
+    {
+        let id = agent.begin("undo", &json!({"run": 1, "paths": ["notes"]}));
+        let asks = || said(rexec(&host, &["ps", "--asks", "--json"])).1;
+        let asked =
+            waiting::until(PATIENCE, || serde_json::from_str::<Value>(asks().lines().next()?).ok()?["run"].as_u64());
+        let run = asked.expect("it asks").to_string();
+        assert_eq!(said(rexec(&host, &["answer", &run, word])).0, 0);
+        let result = agent.result(id);
+        assert!(result.text.contains(text) && result.is_error == is_error, "{}", result.text);
+    }
+    assert_eq!(fs::read_to_string(host.home.join("notes")).expect("it is back"), "of a week");
     assert_eq!(agent.leave(), Some(0));
 }
 

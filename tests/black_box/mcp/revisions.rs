@@ -167,7 +167,7 @@ fn tools_are_described_as_agents_need_it() {
     let answer = agent.answer(id);
     let tools = answer["result"]["tools"].as_array().expect("a list");
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
-    assert_eq!(names, ["exec", "output", "write", "kill", "list", "check_host"]);
+    assert_eq!(names, ["exec", "output", "write", "kill", "undo", "list", "check_host"]);
     for tool in tools {
         assert_eq!(tool["_meta"]["anthropic/alwaysLoad"], true, "or Claude Code hides it");
         assert!(tool["_meta"]["anthropic/maxResultSizeChars"].as_u64() > Some(10_000));

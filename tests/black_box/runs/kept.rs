@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::rules::end;
+use super::held::answer;
+use super::rules::{end, host};
 use crate::history::reading::said;
+use crate::rpc::client::Client;
 use crate::support::call::Target;
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;
@@ -155,6 +157,72 @@ fn a_store_that_cannot_be_used_stops_no_command() {
     host.console_says("… undo: nothing is kept: ");
     assert!(is_empty(&elsewhere), "nothing is written behind a link");
     assert!(end(&host, 1)["kept"]["failure"].is_string());
+    host.finish();
+}
+
+/// Nobody is at the console of a test: with `wait`, a question waits all the same.
+const WAITS: &str = "[gate]\naway = 'wait'\nask_wait = '10m'\n";
+
+#[test]
+fn files_come_back_for_a_program_after_the_persons_yes_and_no_other_way() {
+    let host = host(WAITS, UNDO);
+    let (tree, dir) = (host.home.join("tree"), host.home.path().display().to_string());
+    fs::create_dir(&tree).expect("a directory");
+    ["a", "b"].iter().for_each(|name| fs::write(tree.join(name), name).expect("a file"));
+    host.run("rm -r tree");
+    host.console_says("gone or changed: rexec undo 1\n");
+    let mut client = Client::new(&host);
+    assert_eq!(client.error("exec.undo", &json!({"run": 7})).0, -32001);
+    let undo = |client: &mut Client, paths: &[&str]| {
+        client.call("exec.undo", &json!({"run": 1, "dir": dir, "paths": paths, "whoami": "my agent"}))["run"].take()
+    };
+    let exit = |client: &mut Client, run: &Value| {
+        client.call("exec.wait", &json!({"run": run, "for": "exit"}))["exit"].clone()
+    };
+    // An agent's own command does not bring them back, also while another one may.
+    let run = undo(&mut client, &["tree/a"]);
+    assert_eq!(client.call("exec.status", &json!({"run": run}))["held"], "rexec undo 1 tree/a");
+    host.console_says(
+        "#2 asks whether it may run: `rexec undo 1 tree/a` brings back what #1 has destroyed; rexec kept 1",
+    );
+    let own = host.run(&format!("{} undo 1 --yes", programs::rexec().display()));
+    assert!(own.code() == 1 && own.err().contains("belongs to a command of a host"), "{}", own.err());
+    assert!(answer(&host, "2 always").2.contains("you are always asked before files come back"));
+    assert_eq!(answer(&host, "2 no").0, 0);
+    assert_eq!(exit(&mut client, &run), 126);
+    assert!(!tree.exists());
+
+    let run = undo(&mut client, &["tree/a"]);
+    assert_eq!(answer(&host, &format!("{run} yes")).0, 0);
+    assert_eq!(exit(&mut client, &run), 0);
+    let chunks = client.call("exec.output", &json!({"run": run}))["chunks"].take();
+    let said: String = chunks.as_array().expect("chunks").iter().filter_map(|chunk| chunk["text"].as_str()).collect();
+    assert!(said.contains("restored 1 file"), "{said}");
+    assert_eq!((fs::read_to_string(tree.join("a")).expect("it is back"), tree.join("b").exists()), ("a".into(), false));
+    let ended = end(&host, run.as_u64().expect("a number"));
+    assert_eq!((&ended["whoami"], &ended["gate"]["by"]), (&json!("my agent"), &json!("client")), "{ended}");
+    drop(client);
+    host.finish();
+}
+
+#[test]
+fn files_come_back_for_no_program_where_nobody_is_there_or_nothing_is_kept() {
+    let host = host("", UNDO);
+    let mut client = Client::new(&host);
+    host.run("true");
+    let run = client.call("exec.undo", &json!({"run": 1}))["run"].take();
+    let ended = client.call("exec.status", &json!({"run": run}));
+    let told = "nobody is there to say whether \"rexec undo 1\" may run";
+    assert!(ended["exit"] == 126 && ended["message"].as_str().is_some_and(|text| text.contains(told)), "{ended}");
+    drop(client);
+    host.finish();
+
+    let host = Host::with(PLAIN);
+    let mut client = Client::new(&host);
+    host.run("true");
+    let refused = (-32010, "this host keeps nothing for undo".to_owned());
+    assert_eq!(client.error("exec.undo", &json!({"run": 1})), refused);
+    drop(client);
     host.finish();
 }
 
