@@ -4,6 +4,7 @@
 //! `sed -i`. [`keep`](keeping::keep) links or copies what they name into the store before the command runs, and writes a manifest;
 //! [`settle`](settling::settle) takes out afterwards what is still there. Both work in processes of their own below the guard.
 
+pub mod exceptions;
 mod expansion;
 mod git;
 pub mod keeping;
@@ -19,6 +20,7 @@ pub mod store;
 pub mod tidying;
 
 use crate::gate::Gate;
+pub use crate::gate::UndoSettings;
 use crate::script::VariableLookup;
 pub use operand::{Extent, Loss, Operand, PathPattern, Step};
 pub use operands::{Losses, losses};

@@ -11,7 +11,7 @@ use super::config_file::{self, ConfigFile};
 use super::project_file::{ProjectFile, project_of};
 use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
 use super::{accepted, host, person, quoted, told};
-use crate::gate::{Document, GATE_KEYS, PROJECT_FILE, RuleSource, Value};
+use crate::gate::{Document, GATE_KEYS, PROJECT_FILE, RuleSource, UNDO_KEYS, Value};
 use crate::host::read_learned;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
@@ -36,6 +36,18 @@ stands on its command line counts before the file. Options that let commands
 out of a sandbox stand on the command line alone. A file with a mistake, or
 one that others can write to, is refused with its place.
 
+Under [undo] stands within which bounds a host with --undo on keeps files:
+
+  [undo]
+  copy = \"64M\"
+  wait = 10
+  except = [\"*.iso\", \"build/\", \"~/VMs/\"]
+
+copy is the largest file that is copied where it cannot be linked (default 1M),
+wait for how many seconds files are kept before a command begins, and except
+what is not kept: names, with / behind them those of directories, and paths. In
+these * is any text, and | stands between two of them.
+
 rexec config shows each option with its value and the line of the file that it
 comes from, as lines of such a file.
 
@@ -45,7 +57,7 @@ it, the rules of both hold, also in a host that starts later, and the console
 says so; what is stricter counts. rexec config diff shows what has changed, and
 rexec config accept makes the file count alone, if you say yes. A process of an
 agent cannot accept, as far as that is seen: see rexec help answer. Options in
-[host] are not held back: the next host takes them as they stand.
+[host] and [undo] are not held back: the next host takes them as they stand.
 
 A host that runs looks at the file when it judges a command, and at most once
 in a second. A file with a mistake then changes nothing, and the console says
@@ -100,7 +112,7 @@ fn show(is_json: bool) -> Result<u8, Notice> {
     let file = ConfigFile::own()?;
     let keys = host::keys(file.as_ref())?;
     let document = file.as_ref().map(|file| &file.loaded.document);
-    let tables = [(host::TABLE, &keys[..]), ("gate", &GATE_KEYS[..])];
+    let tables = [(host::TABLE, &keys[..]), (host::UNDO_TABLE, &UNDO_KEYS[..]), ("gate", &GATE_KEYS[..])];
     let options = tables
         .into_iter()
         .flat_map(|(table, keys)| keys.iter().map(move |(key, default)| option(table, key, default, document)));

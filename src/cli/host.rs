@@ -11,7 +11,7 @@ use rexec_sh::protocol::notice::Notice;
 use super::config_file::{ConfigFile, own_path};
 use super::help;
 use super::verb::{Call, Given, Group, Opt, Values, Verb, Words};
-use crate::gate::Pair;
+use crate::gate::{Pair, UndoSettings};
 use crate::host::{Color, Host, HostOptions, PromptChoice};
 use crate::limits;
 use crate::sink::console::View;
@@ -277,6 +277,7 @@ fn defaults() -> HostOptions {
         records: true,
         environments: true,
         undo: false,
+        keeping: UndoSettings::default(),
         budget: 0,
         allow_sandboxed: false,
         unseen_landlock: false,
@@ -310,10 +311,22 @@ fn with_file() -> Result<HostCall, Notice> {
     call.options.config = own_path();
     let Some(file) = ConfigFile::own()? else { return Ok(call) };
     set(&mut call, &file)?;
-    let given: Vec<String> = file.loaded.document.pairs(TABLE).iter().map(Pair::to_string).collect();
+    let except = file.loaded.undo.except.iter().map(at_home).collect();
+    call.options.keeping = UndoSettings { except, ..file.loaded.undo.clone() };
+    let pairs = [TABLE, UNDO_TABLE].map(|table| file.loaded.document.pairs(table)).concat();
+    let given: Vec<String> = pairs.iter().map(Pair::to_string).collect();
     call.options.of_file =
         (!given.is_empty()).then(|| format!("options of {}: {}", file.path.display(), given.join(", ")));
     Ok(call)
+}
+
+/// A pattern whose `~/` is this person's home.
+fn at_home(pattern: &String) -> String {
+    let home = std::env::var("HOME").ok().filter(|home| home.starts_with('/'));
+    match (pattern.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => format!("{}/{below}", home.trim_end_matches('/')),
+        _ => pattern.clone(),
+    }
 }
 
 /// Does to a call what a file says of the host.
@@ -337,6 +350,8 @@ pub(super) fn says(file: Option<&ConfigFile>, key: &str) -> bool {
 
 /// The file's table of the host's options.
 pub(super) const TABLE: &str = "host";
+/// That of what is kept for undo.
+pub(super) const UNDO_TABLE: &str = "undo";
 
 fn run(HostCall { options, .. }: HostCall) -> Result<u8, Notice> {
     std::panic::set_hook(Box::new({

@@ -49,8 +49,10 @@ it asks git for them without locks, hooks or watchers.
 A file gets a second name in ~/.rexec/kept (a hard link), which takes no time
 and no room; one that is written in place is copied, if it has at most 1 MiB or
 its file system can share blocks, and so is one whose link count the command
-itself would show (ls -l, stat, find -links). Once the command has ended, all
-that it has left alone leaves the store.
+itself would show (ls -l, stat, find -links). [undo] in config.toml says how
+large a copy may be, how long keeping may take, and what is not kept: see rexec
+help config. Once the command has ended, all that it has left alone leaves the
+store.
 
 Not kept: what scripts, make and programs in other languages destroy, as their
 texts are not read; rows of databases; files on other computers, in containers

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::answer::{Answer, Glob};
 use super::document::{Document, Pair, RulesError, Table, Value};
+use super::kept::UndoSettings;
 use super::kills::Others;
 use super::places::{Facts, Place};
 use super::rule::{Action, Away, Group, Rule, RuleSource};
@@ -55,6 +56,7 @@ const EXAMPLE_PROJECT: &[u8] = b"/home/you/project";
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub gate: Gate,
+    pub undo: UndoSettings,
     /// The file as it is written.
     pub document: Document,
     pub warnings: Vec<RulesError>,
@@ -123,10 +125,11 @@ fn read(document: &Document, source: &dyn Fn(&Table) -> RuleSource) -> Result<Lo
         match (&name[..], table.is_list) {
             ([], _) => {
                 let problem = format!("`{}` stands above all tables", table.pairs[0].key);
-                return Err(RulesError::new(table.place, problem, "write it below [host], [gate] or [[rule]]"));
+                return Err(RulesError::new(table.place, problem, "write it below [host], [undo], [gate] or [[rule]]"));
             }
             (["host"], false) => {}
             (["gate"], false) => settings(table, gate)?,
+            (["undo"], false) => loaded.undo.read(table)?,
             (["rule"], true) => {
                 let (rule, own) = rule(table, source(table))?;
                 if let Some(other) = gate.rules.iter().find(|other| other.hides(&rule)) {
@@ -137,14 +140,15 @@ fn read(document: &Document, source: &dyn Fn(&Table) -> RuleSource) -> Result<Lo
                 examples.push(own);
             }
             (["program", program], false) => gate.programs.push(program_options(program, table)?),
-            (["rule"] | ["gate"] | ["host", ..] | ["program", ..], _) => {
+            (["rule"] | ["gate"] | ["undo", ..] | ["host", ..] | ["program", ..], _) => {
                 let problem = format!("`{}` is not a table of this kind", name.join("."));
-                return Err(RulesError::new(table.place, problem, "write [host], [gate], [[rule]] or [program.NAME]"));
+                let hint = "write [host], [undo], [gate], [[rule]] or [program.NAME]";
+                return Err(RulesError::new(table.place, problem, hint));
             }
             _ => {
                 let problem = format!("the table `{}` is not known", name.join("."));
                 // A slip of the pen would pass over what it is to guard.
-                if let Some(meant) = nearest(&name[0].to_lowercase(), &["host", "gate", "rule", "program"]) {
+                if let Some(meant) = nearest(&name[0].to_lowercase(), &["host", "gate", "undo", "rule", "program"]) {
                     return Err(RulesError::new(table.place, problem, format!("did you mean {meant}?")));
                 }
                 loaded.warnings.push(RulesError::new(table.place, problem + ", and is passed over", ""));

@@ -3,7 +3,7 @@
 //! A process of its own keeps it, because that may take seconds, and orders come meanwhile.
 //!
 //! Invariants: a command that destroys nothing costs no process and no file. A command waits for its collector at most
-//! [`limits::KEEPING_PATIENCE`], and runs whatever becomes of it, unless an order ends it. A collector dies with its guard.
+//! [`limits::KEEPING_SLACK`] longer than `[undo]` says, and runs whatever becomes of it, unless an order ends it. A collector dies with its guard.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::io;
@@ -23,8 +23,9 @@ use crate::limits;
 use crate::sys::kill::Pidfd;
 use crate::sys::program::Program;
 use crate::sys::{self, background, poll, process};
+use crate::undo::exceptions::Exceptions;
 use crate::undo::keeping::{self, Keeping};
-use crate::undo::{self, Losses, settling, store, tidying};
+use crate::undo::{self, Losses, UndoSettings, settling, store, tidying};
 
 /// What a command may destroy, and where it begins.
 pub(super) struct CollectorTask<'a> {
@@ -142,11 +143,12 @@ impl<'a> CollectorTask<'a> {
         }
     }
 
-    fn keep(&self, RecordPlace { store, session, run, agent }: &RecordPlace) -> io::Result<GuardReport> {
+    fn keep(&self, RecordPlace { store, session, run, agent, settings }: &RecordPlace) -> io::Result<GuardReport> {
         std::env::set_current_dir(&self.path)?;
-        let until = Instant::now() + limits::KEEPING;
-        let (copy_max, run, environment) = (limits::COPIED_FILE_BYTES, *run, &self.environment[..]);
-        let keeping = Keeping { store, session, run, agent, copy_max, environment, until };
+        let UndoSettings { copy_max, wait, except } = settings;
+        let (except, until) = (&Exceptions::of(except), Instant::now() + *wait);
+        let (copy_max, run, environment) = (*copy_max, *run, &self.environment[..]);
+        let keeping = Keeping { store, session, run, agent, copy_max, except, environment, until };
         let kept = keeping::keep(&keeping, &self.losses)?;
         let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let unknown = Program::new(self.losses.unknown.first().map_or(b"", Vec::as_slice));
@@ -164,7 +166,8 @@ impl UnsettledRecord {
         orders: &mut dyn FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         let begun = Instant::now();
-        let (shown_at, until) = (begun + limits::KEEPING_SHOWN_AFTER, begun + limits::KEEPING_PATIENCE);
+        let patience = self.place.settings.wait + limits::KEEPING_SLACK;
+        let (shown_at, until) = (begun + limits::KEEPING_SHOWN_AFTER, begun + patience);
         let mut is_shown = false;
         loop {
             let now = Instant::now();
@@ -176,7 +179,8 @@ impl UnsettledRecord {
                 Ok([false, false]) | Err(_) if now >= until => break,
                 Ok([false, false]) | Err(_) if now >= shown_at && !is_shown => {
                     is_shown = true;
-                    tell(GuardReport::Keeping).inspect_err(|_| self.end_collector())?;
+                    let seconds = u32::try_from(patience.as_secs()).unwrap_or(u32::MAX);
+                    tell(GuardReport::Keeping { seconds }).inspect_err(|_| self.end_collector())?;
                 }
                 Ok([false, false]) | Err(_) => {}
             }

@@ -17,6 +17,7 @@ use crate::core::entry::TerminalWish;
 use crate::core::job::Order;
 use crate::sys::program::Program;
 use crate::sys::{self, socket};
+use crate::undo::UndoSettings;
 use rexec_sh::protocol::process::{Exit, Pid, ProcessGroup, Signal};
 use rexec_sh::protocol::wire::{Field, WireError};
 use rexec_sh::wire;
@@ -99,25 +100,33 @@ pub struct RecordPlace {
     pub session: String,
     pub run: u64,
     pub agent: String,
+    pub settings: UndoSettings,
 }
 
 impl RecordPlace {
     /// The bytes that follow a plan. `None` if they are too many.
     #[must_use]
     pub fn encode(&self) -> Option<Vec<u8>> {
+        let UndoSettings { copy_max, wait, except } = &self.settings;
+        let numbers = [self.run, *copy_max, wait.as_secs()].map(u64::to_le_bytes);
         let texts = [self.store.as_os_str().as_bytes(), self.session.as_bytes(), self.agent.as_bytes()];
-        let bytes = [&self.run.to_le_bytes()[..], &texts.join(&0)].concat();
+        let texts: Vec<&[u8]> = texts.into_iter().chain(except.iter().map(String::as_bytes)).collect();
+        let bytes = [numbers.as_flattened(), &texts.join(&0)].concat();
         (bytes.len() <= usize::from(u16::MAX)).then_some(bytes)
     }
 
     /// Decodes a place; `None` if the bytes are not one.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (run, texts) = bytes.split_first_chunk()?;
-        let mut texts = texts.splitn(3, |byte| *byte == 0);
+        let (numbers, texts) = bytes.split_first_chunk::<24>()?;
+        let number = |at: usize| numbers[at * 8..].first_chunk().copied().map(u64::from_le_bytes);
+        let mut texts = texts.split(|byte| *byte == 0);
         let store = PathBuf::from(std::ffi::OsStr::from_bytes(texts.next()?));
         let mut text = || String::from_utf8(texts.next()?.to_vec()).ok();
-        Some(Self { store, run: u64::from_le_bytes(*run), session: text()?, agent: text()? })
+        let (session, agent) = (text()?, text()?);
+        let except = std::iter::from_fn(text).collect();
+        let settings = UndoSettings { copy_max: number(1)?, wait: Duration::from_secs(number(2)?), except };
+        Some(Self { store, run: number(0)?, session, agent, settings })
     }
 }
 
@@ -254,7 +263,8 @@ wire! {
         /// are for.
         21 InForeground,
         /// What the command may destroy is being kept, and that takes a while. The shell's process is made afterwards.
-        22 Keeping,
+        /// The guard waits so many seconds at most.
+        22 Keeping { seconds: u32 },
         /// This many files are kept, and this many paths are not. `unknown` is a program whose operands are not known.
         23 Kept { files: u32, missed: u32, unknown: Program },
         /// Nothing is kept, for this reason; 0 if keeping was cut off, so that not all is kept.
@@ -270,8 +280,10 @@ impl GuardReport {
     /// Returns true if the guard may have made the shell's process before it.
     #[must_use]
     pub fn tells_of_begin(self) -> bool {
-        let comes_before =
-            matches!(self, Self::Ready { .. } | Self::Keeping | Self::Kept { .. } | Self::NotKept { .. } | Self::Begun);
+        let comes_before = matches!(
+            self,
+            Self::Ready { .. } | Self::Keeping { .. } | Self::Kept { .. } | Self::NotKept { .. } | Self::Begun
+        );
         !comes_before
     }
 
@@ -338,7 +350,10 @@ mod tests {
             let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace, caller, record_bytes: 700 };
             assert_eq!(RunPlan::decode(plan.encode()), plan);
         }
-        let record = RecordPlace { store: "/h\n/kept".into(), session: "s-2".into(), run: 1 << 40, agent: "".into() };
+        let except = ["*.iso", "build/"].map(str::to_owned).to_vec();
+        let settings = UndoSettings { copy_max: 5, wait: Duration::from_secs(3), except };
+        let (session, agent) = ("s-2".into(), String::new());
+        let record = RecordPlace { store: "/h\n/kept".into(), session, run: 1 << 40, agent, settings };
         assert_eq!(RecordPlace::decode(&record.encode().expect("short")), Some(record));
         assert_eq!(RecordPlace::decode(b"short"), None);
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::prompt_policy::PromptChoice;
+use crate::gate::UndoSettings;
 use crate::recorder::Bounds;
 use crate::sink::console::View;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
@@ -61,6 +62,8 @@ pub struct HostOptions {
     pub records: bool,
     /// Keep what commands may destroy, for `rexec undo`.
     pub undo: bool,
+    /// Within which bounds they are kept.
+    pub keeping: UndoSettings,
     /// Keep the environments of commands in the journal, without their secrets.
     pub environments: bool,
     /// Run commands of sandboxed callers here, outside of their sandboxes.

@@ -101,10 +101,10 @@ impl Orders {
         }
     }
 
-    /// What the command may destroy is being kept, and the guard begins after that.
-    pub(super) fn on_keeping(&mut self, now: Instant) {
+    /// What the command may destroy is being kept until then, and the guard begins after that.
+    pub(super) fn on_keeping(&mut self, until: Instant, now: Instant) {
         if self.debt.is_some_and(|debt| debt.owed == Owed::Begun) {
-            self.owe(Owed::Begun, now + limits::KEEPING_PATIENCE + limits::START_PATIENCE, now);
+            self.owe(Owed::Begun, until + limits::START_PATIENCE, now);
         }
     }
 

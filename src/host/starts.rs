@@ -310,7 +310,8 @@ impl Starts {
     fn record_place(&self, job: JobId, command: &Command) -> Vec<u8> {
         let named = self.records.as_ref().and_then(|RecordStore { store, session }| {
             let (store, session, agent) = (store.clone(), session.clone(), command.caller.whoami.clone());
-            RecordPlace { store, session, run: job.0, agent }.encode()
+            let settings = self.options.keeping.clone();
+            RecordPlace { store, session, run: job.0, agent, settings }.encode()
         });
         named.unwrap_or_default()
     }

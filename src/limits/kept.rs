@@ -2,16 +2,22 @@
 
 use std::time::Duration;
 
-/// The time for which a collector begins to keep more.
+/// The time for which a collector begins to keep more, unless `[undo]` says.
 pub const KEEPING: Duration = Duration::from_secs(10);
-/// The time for which a command waits for its collector.
-pub const KEEPING_PATIENCE: Duration = Duration::from_secs(12);
+/// The most that it may say.
+pub const KEEPING_MAX: Duration = Duration::from_secs(300);
+/// How much longer a command waits for its collector.
+pub const KEEPING_SLACK: Duration = Duration::from_secs(2);
 /// After this time, a person is told that something is being kept.
 pub const KEEPING_SHOWN_AFTER: Duration = Duration::from_millis(500);
 /// The time that a collector has to be gone after SIGKILL.
 pub const COLLECTOR_END: Duration = Duration::from_secs(1);
-/// The largest file that is copied where it cannot be linked, bytes.
+/// The largest file that is copied where it cannot be linked, unless `[undo]` says, bytes.
 pub const COPIED_FILE_BYTES: u64 = 1 << 20;
+/// The most that it may say, bytes.
+pub const COPIED_FILE_BYTES_MAX: u64 = 1 << 30;
+/// Patterns of what is not kept.
+pub const EXCEPTIONS_MAX: usize = 64;
 /// Operands that are looked at to see whether a collector is needed. If there are more, it is.
 pub const OPERANDS_LOOKED_AT: usize = 16;
 
@@ -32,7 +38,7 @@ pub const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 pub const MANIFEST_LINE_BYTES_MAX: u64 = 1 << 20;
 /// The longest path that is kept, bytes.
 pub const KEPT_PATH_BYTES_MAX: usize = 128 << 10;
-/// Bytes that are copied before one command.
+/// Bytes that are copied before one command, unless one file may have more.
 pub const COPIED_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of names that git tells of one command. Beyond it, what it would destroy is named as not kept.
 pub const GIT_ANSWER_BYTES_MAX: usize = 64 << 20;

@@ -12,6 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::exceptions::Exceptions;
 use super::expansion::{self, Cut};
 use super::git::{Git, Places};
 use super::manifest::{Bytes, Head, Item, Line, Missed, Object, VERSION, Way, Why};
@@ -44,6 +45,8 @@ pub struct Keeping<'a> {
     pub copy_max: u64,
     /// The command's, for programs that are asked what it would destroy.
     pub environment: &'a [(OsString, OsString)],
+    /// What the person does not want kept.
+    pub except: &'a Exceptions,
     pub until: Instant,
 }
 
@@ -253,6 +256,11 @@ impl Collector<'_> {
             Err(error) if folder::is_link(&error) => return Ok(Stood::BelowLink),
             Err(error) => self.miss(path, why(&error))?,
             Ok(_) if self.store.holds(path) => self.miss(path, Why::InStore)?,
+            Ok((_, facts))
+                if self.part == Part::Named && self.keeping.except.cover(path, facts.sort == Sort::Directory) =>
+            {
+                self.miss(path, Why::Excepted)?;
+            }
             Ok((folder, facts)) if facts.sort != Sort::Directory => {
                 let home = folder.facts()?.identity();
                 self.file(&folder, home, path, name, loss, false)?;
@@ -432,7 +440,8 @@ impl Collector<'_> {
                 return self.miss(path, why(&error)).map(|()| None);
             }
         };
-        if self.part == Part::Named && (EXCEPTED.contains(&name) || is_cache(&folder, &entries)) {
+        let is_excepted = EXCEPTED.contains(&name) || self.keeping.except.have(path, true);
+        if self.part == Part::Named && (is_excepted || is_cache(&folder, &entries)) {
             return self.miss(path, Why::Excepted).map(|()| None);
         }
         if facts.dev != dev && !self.can_link(&folder, &entries) {
@@ -481,6 +490,9 @@ impl Collector<'_> {
         let is_known = self.trees.contains(&home) && !is_in_tree || self.names.contains(&(home, name.to_vec()));
         if is_known {
             return Ok(());
+        }
+        if is_in_tree && self.part == Part::Named && self.keeping.except.have(path, false) {
+            return self.miss(path, Why::Excepted);
         }
         let kept = match loss {
             Loss::Name if self.shows_links => match self.copy_lone(folder, name) {
@@ -546,7 +558,8 @@ impl Collector<'_> {
         if let Some((object, _)) = self.inodes.get(&facts.identity()).filter(|(object, _)| object.way != Way::Link) {
             return Ok((*object, facts));
         }
-        let most = self.keeping.copy_max.min(limits::COPIED_BYTES_MAX.saturating_sub(self.copied));
+        let copy_max = self.keeping.copy_max;
+        let most = copy_max.min(limits::COPIED_BYTES_MAX.max(copy_max).saturating_sub(self.copied));
         let number = self.objects.next;
         let (group, as_name) = self.objects.place()?;
         let mut copied = folder::copy(folder, name, group, &as_name, most);

@@ -187,6 +187,7 @@ impl Settler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::undo::exceptions::Exceptions;
     use crate::undo::keeping::{Keeping, Kept, keep};
     use crate::undo::{Extent, Loss, Losses, Operand, PathPattern, Step};
     use std::ffi::OsStr;
@@ -223,8 +224,9 @@ mod tests {
         fn keep(&self, run: u64, operands: &[Operand]) -> Kept {
             let until = Instant::now() + Duration::from_secs(600);
             let store = self.store();
-            let (copy_max, environment) = (1 << 20, &[][..]);
-            let keeping = Keeping { store: &store, session: "s", run, agent: "a", copy_max, environment, until };
+            let (copy_max, environment, except) = (1 << 20, &[][..], &Exceptions::default());
+            let keeping =
+                Keeping { store: &store, session: "s", run, agent: "a", copy_max, except, environment, until };
             keep(&keeping, &Losses { operands: operands.to_vec(), ..Losses::default() }).unwrap()
         }
 

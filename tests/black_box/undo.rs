@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use rexec_host::undo::exceptions::Exceptions;
 use rexec_host::undo::keeping::{Keeping, keep};
 use rexec_host::undo::manifest::{Bytes, Item, Line};
 use rexec_host::undo::settling::settle;
@@ -87,8 +88,8 @@ fn operand(path: &Path, loss: Loss, extent: Extent) -> Operand {
 
 fn keep_in(home: &Path, run: u64, operands: &[Operand]) {
     let (store, until) = (home.join("kept"), Instant::now() + Duration::from_secs(600));
-    let (copy_max, environment) = (1 << 20, &[][..]);
-    let keeping = Keeping { store: &store, session: "s", run, agent: "claude", copy_max, environment, until };
+    let (copy_max, environment, except) = (1 << 20, &[][..], &Exceptions::default());
+    let keeping = Keeping { store: &store, session: "s", run, agent: "claude", copy_max, except, environment, until };
     keep(&keeping, &Losses { operands: operands.to_vec(), ..Losses::default() }).unwrap();
 }
 

@@ -1,5 +1,7 @@
 //! Takes what guards report, and notes what an ended command left running.
 
+use std::time::Duration;
+
 use super::{Due, Runs};
 use crate::core::end::StartError;
 use crate::core::engine::{Engine, JobId};
@@ -68,8 +70,10 @@ impl Runs {
         match report {
             GuardReport::Ready { is_detached } => self.on_ready(job, is_detached, cx),
             GuardReport::Begun => self.begin(job, None, cx),
-            GuardReport::Keeping => {
-                run.guard.iter_mut().for_each(|link| link.orders.on_keeping(cx.turn.now));
+            GuardReport::Keeping { seconds } => {
+                let most = limits::KEEPING_MAX + limits::KEEPING_SLACK;
+                let until = cx.turn.now + Duration::from_secs(seconds.into()).min(most);
+                run.guard.iter_mut().for_each(|link| link.orders.on_keeping(until, cx.turn.now));
                 cx.engine.on_keeping(job);
             }
             GuardReport::Kept { files, missed, unknown } => {

@@ -160,6 +160,28 @@ fn a_store_that_cannot_be_used_stops_no_command() {
     host.finish();
 }
 
+#[test]
+fn the_file_says_what_is_not_kept_and_how_much_is_copied() {
+    let host = host("[undo]\ncopy = 3\nexcept = ['*.iso', 'build/', '~/VMs']\n", UNDO);
+    host.console_says("config.toml: copy = 3, except = [\"*.iso\", \"build/\", \"~/VMs\"]\n");
+    for directory in ["tree/build", "tree/src", "VMs"] {
+        fs::create_dir_all(host.home.join(directory)).expect("a directory");
+    }
+    for name in ["tree/a.iso", "tree/src/b", "tree/build/c", "VMs/d", "three", "four"] {
+        fs::write(host.home.join(name), name).expect("a file");
+    }
+    fs::write(host.home.join("three"), "abc").expect("a file");
+    host.run("rm -r tree VMs/d; echo >three; echo >four");
+    host.console_says("… not kept for undo: 1 path; rexec kept 1 names them\n");
+    let (mut names, lines) = (kept(&host), manifest(&host));
+    names.sort();
+    let missed = |why: &str| lines.iter().filter(|line| line["why"] == why).count();
+    assert_eq!(names, ["three", "tree/src/b"]);
+    assert_eq!(missed("excepted"), 3, "{lines:?}");
+    assert_eq!(end(&host, 1)["kept"], json!({"files": 2, "missed": 1}));
+    host.finish();
+}
+
 /// Nobody is at the console of a test: with `wait`, a question waits all the same.
 const WAITS: &str = "[gate]\naway = 'wait'\nask_wait = '10m'\n";
 
