@@ -282,6 +282,7 @@ impl<'a> ShimCall<'a> {
     fn choose(&self, choices: Choices, standard: &StandardStreams, attributes: &mut Attributes) {
         (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
         attributes.extras.live = choices.live;
+        attributes.extras.keeps_nothing = choices.keeps_nothing;
         attributes.extras.agent = given(self.options.run_agent).to_vec();
         attributes.extras.budget = choices.budget.map(|bytes| OutputBudget { bytes, is_file: standard.is_file() });
         if let Some(call) = &self.direct {

@@ -30,6 +30,8 @@ use crate::undo::{self, Losses, UndoSettings, settling, store, tidying};
 /// What a command may destroy, and where it begins.
 pub(super) struct CollectorTask<'a> {
     losses: Losses,
+    /// Its caller wants nothing kept.
+    is_unwanted: bool,
     /// The command's directory, if it came as a descriptor.
     directory: Option<&'a OwnedFd>,
     path: PathBuf,
@@ -96,7 +98,8 @@ impl<'a> CollectorTask<'a> {
             Some((OsStr::from_bytes(&entry[..at]).to_owned(), OsStr::from_bytes(&entry[at + 1..]).to_owned()))
         });
         let environment = entries.collect();
-        Self { losses, directory, path, environment }
+        let is_unwanted = run.attributes.extras.keeps_nothing;
+        Self { losses, is_unwanted, directory, path, environment }
     }
 
     /// Makes a collector, if there is something to be kept.
@@ -106,7 +109,14 @@ impl<'a> CollectorTask<'a> {
         tell: impl Fn(GuardReport) -> Result<(), E>,
     ) -> Result<Option<UnsettledRecord>, E> {
         let unknown = Program::new(self.losses.unknown.first().map_or(b"", Vec::as_slice));
-        if !keeping::may_exist(&self.losses, &self.path) {
+        let may_exist = keeping::may_exist(&self.losses, &self.path);
+        if self.is_unwanted {
+            if may_exist || !self.losses.unknown.is_empty() {
+                tell(GuardReport::Unwanted)?;
+            }
+            return Ok(None);
+        }
+        if !may_exist {
             if !self.losses.unknown.is_empty() {
                 tell(GuardReport::Kept { files: 0, missed: 0, unknown })?;
             }

@@ -271,8 +271,10 @@ wire! {
         24 NotKept { errno: i32 },
         /// The command has left nothing, and has destroyed this; `missed` more were not kept.
         25 Destroyed { files: u64, bytes: u64, directories: u32, missed: u32 },
+        /// Nothing is kept of what the command may destroy, as its caller wants it.
+        26 Unwanted,
         /// What was kept is given up, because its disk has no room to spare.
-        26 GaveWay,
+        27 GaveWay,
     }
 }
 
@@ -282,7 +284,12 @@ impl GuardReport {
     pub fn tells_of_begin(self) -> bool {
         let comes_before = matches!(
             self,
-            Self::Ready { .. } | Self::Keeping { .. } | Self::Kept { .. } | Self::NotKept { .. } | Self::Begun
+            Self::Ready { .. }
+                | Self::Keeping { .. }
+                | Self::Kept { .. }
+                | Self::NotKept { .. }
+                | Self::Unwanted
+                | Self::Begun
         );
         !comes_before
     }

@@ -98,7 +98,9 @@ pub(super) fn command(
         _ => None,
     };
     let directory = Some(c_string(request.dir.as_bytes()));
-    attributes.extras = Extras { directory, ..attributes.extras };
+    // As the shim does with its caller's.
+    let keeps_nothing = request.envs.get("REXEC_UNDO").is_some_and(|how| how == "off");
+    attributes.extras = Extras { directory, keeps_nothing, ..attributes.extras };
     let mut env = if request.clear_env { Environment::new() } else { inherited.environment.clone() };
     request.profile.apply(&mut env, facts);
     env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));

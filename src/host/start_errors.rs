@@ -76,6 +76,8 @@ pub(super) fn of_words(program: &str, dir: &str, stage: StartStage, errno: i32) 
 
 /// Why nothing is kept for undo any more.
 pub(super) const GAVE_WAY: &str = "what was kept is gone again: its disk has no room to spare, or it was dropped";
+/// Why nothing is kept for undo where the caller does not want it.
+pub(super) const UNWANTED: &str = "nothing is kept: REXEC_UNDO=off";
 
 /// Why not all is kept for undo; 0 means that what kept it was ended.
 pub(super) fn collector_failure(errno: i32) -> String {

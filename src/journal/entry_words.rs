@@ -178,6 +178,7 @@ fn kept_line(job: JobId, KeptFiles { missed, unknown, failure, .. }: &KeptFiles)
     Some(match (failure, missed, unknown.as_str()) {
         (Some(failure), ..) => format!("… undo: {failure}"),
         (None, 0, "") => return None,
+        (None, 0, "shred") => "… not kept for undo: what shred destroys, as it is meant to leave nothing".to_owned(),
         (None, 0, unknown) => format!("… not kept for undo: what {unknown} destroys, which the text does not tell"),
         (None, missed, _) => {
             format!("… not kept for undo: {}; rexec kept {} names them", counted(missed, "path", "paths"), job.0)

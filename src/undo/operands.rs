@@ -147,6 +147,8 @@ impl<'l> LeafLosses<'l> {
                 }
             }
             b"git" => self.by_git(&words),
+            // It is to leave nothing, so nothing is kept of it.
+            b"shred" => self.is_unknown = true,
             _ => {}
         }
     }

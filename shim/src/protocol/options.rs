@@ -38,6 +38,8 @@ pub struct ShimOptions<'a> {
     pub live: Option<&'a CStr>,
     /// `REXEC_BUDGET`: the size of the caller's part of the output.
     pub budget: Option<&'a CStr>,
+    /// `REXEC_UNDO`: whether the host keeps what the command may destroy.
+    pub undo: Option<&'a CStr>,
     /// `REXEC_RUN_SET`: the variables that `rexec run` has set.
     pub run_set: Option<&'a CStr>,
     /// `REXEC_RUN_AGENT`: the agent that `rexec run` has started.
@@ -61,6 +63,8 @@ pub struct Choices {
     pub budget: Option<u32>,
     /// True if a command that the shim runs itself is reported.
     pub reports: bool,
+    /// True if nothing is kept of what the command may destroy.
+    pub keeps_nothing: bool,
 }
 
 /// An option whose value is not valid.
@@ -112,6 +116,7 @@ impl<'a> ShimOptions<'a> {
             b"REXEC_SANITIZE" => &mut self.sanitize,
             b"REXEC_LIVE" => &mut self.live,
             b"REXEC_BUDGET" => &mut self.budget,
+            b"REXEC_UNDO" => &mut self.undo,
             b"REXEC_RUN_SET" => &mut self.run_set,
             b"REXEC_RUN_AGENT" => &mut self.run_agent,
             b"REXEC_PRELOAD_FED" => &mut self.fed,
@@ -148,7 +153,12 @@ impl<'a> ShimOptions<'a> {
             b"never" => false,
             _ => return Err(wrong("REXEC_REPORT", self.report, "never")),
         };
-        Ok(Choices { fallback, tty, sanitize, live, budget, reports })
+        let keeps_nothing = match given(self.undo) {
+            b"" | b"on" => false,
+            b"off" => true,
+            _ => return Err(wrong("REXEC_UNDO", self.undo, "on, off")),
+        };
+        Ok(Choices { fallback, tty, sanitize, live, budget, reports, keeps_nothing })
     }
 }
 
@@ -194,7 +204,15 @@ mod tests {
     #[test]
     fn words_are_judged() {
         let judged = |entry| ShimOptions::find([entry]).judge();
-        let none = Choices { fallback: false, tty: None, sanitize: None, live: None, budget: None, reports: true };
+        let none = Choices {
+            fallback: false,
+            tty: None,
+            sanitize: None,
+            live: None,
+            budget: None,
+            reports: true,
+            keeps_nothing: false,
+        };
         assert_eq!(ShimOptions::default().judge(), Ok(none));
         assert_eq!((judged(c"REXEC_TTY="), judged(c"REXEC_SANITIZE=")), (Ok(none), Ok(none)));
         assert_eq!(judged(c"REXEC_TTY=auto"), Ok(Choices { tty: Some(Tty::Auto), ..none }));
@@ -204,6 +222,8 @@ mod tests {
         assert_eq!(judged(c"REXEC_LIVE=0"), Ok(Choices { live: Some(false), ..none }));
         assert_eq!(judged(c"REXEC_REPORT=never"), Ok(Choices { reports: false, ..none }));
         assert_eq!(judged(c"REXEC_FALLBACK=shell"), Ok(Choices { fallback: true, ..none }));
+        assert_eq!(judged(c"REXEC_UNDO=off"), Ok(Choices { keeps_nothing: true, ..none }));
+        assert_eq!(judged(c"REXEC_UNDO=on"), Ok(none));
         for (entry, sanitize) in [
             (c"REXEC_SANITIZE=raw", Sanitize::Raw),
             (c"REXEC_SANITIZE=strip", Sanitize::Strip),
@@ -223,6 +243,7 @@ mod tests {
             c"REXEC_SANITIZE=\xff",
             c"REXEC_LIVE=yes",
             c"REXEC_REPORT=1",
+            c"REXEC_UNDO=0",
         ] {
             assert!(ShimOptions::find([entry]).judge().is_err(), "{entry:?}");
         }

@@ -88,6 +88,10 @@ impl Runs {
                 let failure = Some(start_errors::GAVE_WAY.to_owned());
                 cx.engine.on_kept(job, KeptFiles { failure, ..KeptFiles::default() });
             }
+            GuardReport::Unwanted => {
+                let failure = Some(start_errors::UNWANTED.to_owned());
+                cx.engine.on_kept(job, KeptFiles { failure, ..KeptFiles::default() });
+            }
             GuardReport::Destroyed { files, bytes, directories, missed } => {
                 cx.engine.on_destroyed(job, DestroyedFiles { files, bytes, directories, missed });
             }

@@ -161,6 +161,31 @@ fn a_store_that_cannot_be_used_stops_no_command() {
 }
 
 #[test]
+fn a_caller_may_want_nothing_kept_and_the_person_reads_that() {
+    let host = Host::with(UNDO);
+    fs::write(host.home.join("file"), "").expect("a file");
+    let off = |script: &str| host.call(script).env("REXEC_UNDO=off").run(Target::Shim(&host.socket()));
+    assert_eq!(off("rm -f missing; true").code(), 0);
+    assert_eq!(off("rm file; echo $REXEC_UNDO").out(), "\n");
+    host.console_says("… undo: nothing is kept: REXEC_UNDO=off\n");
+    assert_eq!(end(&host, 1)["kept"], Value::Null, "it destroys nothing");
+    assert_eq!(end(&host, 2)["kept"], json!({"files": 0, "failure": "nothing is kept: REXEC_UNDO=off"}));
+    let wrong = host.call("rm file").env("REXEC_UNDO=no").run(Target::Shim(&host.socket()));
+    assert!(wrong.code() == 125 && wrong.err().contains("REXEC_UNDO: `no` is not a valid value (on, off)"));
+    fs::write(host.home.join("file"), "").expect("a file");
+    let mut client = Client::new(&host);
+    let dir = host.home.path().display().to_string();
+    client.call("exec.run", &json!({"command": "rm file", "dir": dir, "env": {"REXEC_UNDO": "off"}}));
+    assert_eq!(end(&host, 3)["kept"], json!({"files": 0, "failure": "nothing is kept: REXEC_UNDO=off"}));
+    assert!(!store(&host).exists());
+    drop(client);
+    fs::write(host.home.join("secret"), "").expect("a file");
+    host.run("shred -u secret");
+    host.console_says("… not kept for undo: what shred destroys, as it is meant to leave nothing\n");
+    host.finish();
+}
+
+#[test]
 fn the_file_says_what_is_not_kept_and_how_much_is_copied() {
     let host = host("[undo]\ncopy = 3\nexcept = ['*.iso', 'build/', '~/VMs']\n", UNDO);
     host.console_says("config.toml: copy = 3, except = [\"*.iso\", \"build/\", \"~/VMs\"]\n");

@@ -37,6 +37,7 @@ const VARIABLE: u8 = 13;
 const TIMEOUT: u8 = 14;
 const WHY: u8 = 15;
 const DIRECT: u8 = 16;
+const KEEPS_NOTHING: u8 = OPTIONAL;
 
 /// Attributes that few callers change, and fields that only the host sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +76,8 @@ pub struct Extras {
     pub why: Vec<u8>,
     /// The command is a program, searched as by execvp(3), and not a shell. `None` for a shell.
     pub direct: Option<Direct>,
+    /// True if nothing is kept of what the command may destroy.
+    pub keeps_nothing: bool,
 }
 
 /// The source of the environment of a program that is started without a shell.
@@ -137,6 +140,7 @@ impl Default for Extras {
             timeout_ms: 0,
             why: Vec::new(),
             direct: None,
+            keeps_nothing: false,
         }
     }
 }
@@ -198,6 +202,9 @@ impl Extras {
         if let Some(direct) = self.direct {
             put(out, DIRECT, &[direct as u8]);
         }
+        if self.keeps_nothing {
+            put(out, KEEPS_NOTHING, &[]);
+        }
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, WireError> {
@@ -248,6 +255,7 @@ impl Extras {
                 [on @ (0 | 1)] => self.live = Some(*on == 1),
                 _ => return None,
             },
+            KEEPS_NOTHING if value.is_empty() => self.keeps_nothing = true,
             OPTIONAL.. => {}
             _ => return None,
         }

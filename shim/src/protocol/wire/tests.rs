@@ -36,6 +36,7 @@ fn sample() -> Vec<u8> {
             timeout_ms: 1500,
             why: b"to see".to_vec(),
             direct: Some(Direct::Bare),
+            keeps_nothing: false,
         },
     };
     let argv = [c"bash", c"-c", c"printf '\xff\n'", c""];
@@ -57,6 +58,19 @@ fn a_run_comes_back_as_it_was_sent() {
     let mut again = Vec::new();
     encode_run(&run.attributes, (run.whoami, run.shell), run.argv.iter(), run.env.iter(), &mut again).unwrap();
     assert_eq!(again, bytes);
+}
+
+/// An attribute that a side of the same version may not know.
+#[test]
+fn an_optional_attribute_comes_back_as_it_was_sent() {
+    let bytes = sample();
+    let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&bytes) else { panic!("{bytes:?}") };
+    let extras = Extras { keeps_nothing: true, ..run.attributes.extras.clone() };
+    let attributes = Attributes { extras, ..run.attributes.clone() };
+    let mut sent = Vec::new();
+    encode_run(&attributes, (run.whoami, run.shell), run.argv.iter(), run.env.iter(), &mut sent).unwrap();
+    let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&sent) else { panic!("{sent:?}") };
+    assert_eq!(run.attributes, attributes);
 }
 
 /// What version 3 wrote for [`sample`].
