@@ -20,7 +20,7 @@ use super::run_reference::current;
 use super::{quoted, run_reference};
 use crate::history::{self, FoundRun, SessionHistory};
 use crate::journal::record::timestamp;
-use crate::text::count::counted;
+use crate::text::count::{counted, size};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 use crate::undo::manifest::Head;
@@ -196,16 +196,18 @@ impl Shelf {
     }
 }
 
-/// What is kept of a run and would come back, in words.
+/// What is kept of a run and would come back, in words, and how much is not.
 pub(super) fn kept_of(run: &FoundRun) -> Option<String> {
     let seq = run.start.card.seq;
     let store = Store::open(&run.home.join(KEPT)).ok()?;
     let name = RecordName { session: run.session.clone(), run: seq, restore: None };
     let record = Record::read(&store, &name).ok()?;
-    let files = Comparison::of(&store, &record).plan(&[], false).files;
-    let verb = if files == 1 { "is" } else { "are" };
-    let text = format!("{} {verb} kept: rexec undo {}:{seq}", counted(files, "file", "files"), run.session);
-    (files > 0).then_some(text)
+    let plan = Comparison::of(&store, &record).plan(&[], false);
+    let (count, missed) = (plan.files, plan.missed.len() as u64);
+    let (files, verb) = (counted(count, "file", "files"), if count == 1 { "is" } else { "are" });
+    let not = if missed == 0 { String::new() } else { format!("; not {}", counted(missed, "path", "paths")) };
+    let text = format!("{files} ({}) {verb} kept: rexec undo {}:{seq}{not}", size(plan.bytes), run.session);
+    (count > 0).then_some(text)
 }
 
 /// When a record was begun, as in the journal.

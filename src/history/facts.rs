@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::journal::line_fields::{LineFields, PlainValue};
 use crate::journal::reader::{Header, Record};
-use crate::journal::record::{PublishedCard, RecordFields, RecordedOutput, RunEnd, VERSION};
+use crate::journal::record::{KeptRecord, PublishedCard, RecordFields, RecordedOutput, RunEnd, VERSION};
 
 /// The beginning of a record's line, up to its type.
 const BEGINNING: &[u8] = b"{\"v\":1,\"type\":\"";
@@ -64,6 +64,8 @@ pub struct Facts {
     pub secrets: u64,
     /// The file with its raw output, below the journal's directory.
     pub raw: Option<String>,
+    /// What was kept for undo before it began.
+    pub kept: Option<KeptRecord>,
     #[serde(skip)]
     pub outcome: RunOutcome,
 }
@@ -107,6 +109,7 @@ impl Facts {
             b"left_count" => self.left_count = PlainValue::of(value)?,
             b"secrets" => self.secrets = PlainValue::of(value)?,
             b"raw" => self.raw = PlainValue::of(value)?,
+            b"kept" => self.kept = serde_json::from_slice(value).ok()?,
             _ => _ = self.card.set(name, value)?,
         }
         Some(())
@@ -125,14 +128,22 @@ impl Facts {
             | Record::Dropped(_)
             | Record::Close(_) => return None,
         };
-        let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, by, left_count, received, hidden, .. } = end;
+        let RunEnd {
+            exit, signal, duration_ms, queued_ms, bytes, error, by, left_count, received, hidden, kept, ..
+        } = end;
         let RecordedOutput { text, raw, secrets, .. } = output.unwrap_or_default();
         #[rustfmt::skip]
         let facts = Facts {
             card: start.card, exit, signal, duration_ms, queued_ms, bytes, error, by, left_count, received, hidden,
-            secrets, raw, outcome,
+            secrets, raw, kept, outcome,
         };
         Some((facts, Some(text)))
+    }
+
+    /// Returns true if it has destroyed something, or was about to, as far as its text told.
+    #[must_use]
+    pub fn has_destroyed(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| *kept != KeptRecord::default())
     }
 
     /// Returns true if it ended and not with code 0, and for a lost run.
@@ -221,6 +232,7 @@ mod tests {
             left_count: 9,
             secrets: 10,
             raw: Some(text("l")),
+            kept: Some(KeptRecord { files: 11, missed: 12, unknown: text("n"), failure: Some(text("o")) }),
             outcome: RunOutcome::Open,
         };
         let line = serde_json::to_string(&facts).unwrap().replace("caller_session", "session");

@@ -28,6 +28,8 @@ pub struct Query {
     /// See [`Facts::has_failed`].
     pub is_failed: bool,
     pub is_running: bool,
+    /// See [`Facts::has_destroyed`].
+    pub is_destroyer: bool,
     /// It began at this moment or later, milliseconds since 1970.
     pub since: Option<i64>,
     /// It began before this moment, milliseconds since 1970.
@@ -54,6 +56,7 @@ impl Query {
         self.agent.as_ref().is_none_or(agent)
             && self.session.as_ref().is_none_or(|session| run.card.session.starts_with(session.as_str()))
             && (!self.is_failed || run.has_failed())
+            && (!self.is_destroyer || run.has_destroyed())
             && (!self.is_running || (is_alive && run.outcome == RunOutcome::Open))
             && self.since.is_none_or(|since| began().is_some_and(|at| at >= since))
             && self.until.is_none_or(|until| began().is_some_and(|at| at < until))

@@ -66,7 +66,7 @@ fn a_tree_that_is_removed_stays_in_the_store() {
     assert_eq!((fs::read_to_string(&object).expect("the object"), inode(&object)), ("one".to_owned(), before));
     assert_eq!(end(&host, 1)["kept"], json!({"files": 3}));
     let shown = said(&host.journal_home(), &["show", "1"]).0;
-    assert!(shown.contains("3 files are kept: rexec undo "), "{shown}");
+    assert!(shown.contains("3 files (7 bytes) are kept: rexec undo "), "{shown}");
     host.finish();
 }
 
@@ -110,6 +110,14 @@ fn a_command_that_destroys_nothing_keeps_nothing() {
     assert_eq!(end(&host, 1)["kept"], Value::Null);
     assert_eq!(end(&host, 2)["kept"], Value::Null);
     assert_eq!(end(&host, 3)["kept"], json!({"files": 1}));
+    fs::write(host.home.join("file"), "").expect("a file");
+    host.run("rm file; ls *.none | xargs rm -f");
+    end(&host, 6);
+    let listed = said(&host.journal_home(), &["log", "--destroyed", "--json"]).0;
+    let runs = listed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let runs: Vec<_> = runs.map(|run| (run["seq"].clone(), run["kept"].clone())).collect();
+    let last = json!({"files": 1, "missed": 1, "unknown": "xargs rm"});
+    assert_eq!(runs, [(json!(3), json!({"files": 1})), (json!(6), last)]);
     host.finish();
 }
 
