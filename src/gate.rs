@@ -35,7 +35,7 @@ pub use config::{GATE_KEYS, Loaded, PROJECT_FILE, SANDBOX_WORDS_HINT, load, load
 pub use document::{Document, Pair, RulesError, Table, TextPlace, Value};
 pub use habits::{Habit, ToolUse};
 pub use judged::Judged;
-pub use kept::{UNDO_KEYS, UndoSettings};
+pub use kept::{KeepingBounds, UNDO_KEYS, UndoSettings, Unkept};
 pub use kills::{Aim, Finder, Processes, signals_others};
 pub use leaf_words::{leaf_words, problem_in_words, redirection_words, shown_leaf, why_opaque};
 pub use learned::{Learned, LearnedList, Unlearnable};

@@ -117,6 +117,7 @@ mod terminal_relay;
 mod terminal_size;
 mod tokens;
 mod turn;
+mod unkept;
 mod unseen;
 mod victims;
 mod viewers;

@@ -135,6 +135,8 @@
 //! * What a command would destroy: `undo/operands.rs`. It is kept before that by a process between guard and shell
 //!   (`guard/collector.rs`, `undo/keeping.rs`), in the form of `undo/manifest.rs`; how long it stays: `undo/tidying.rs`.
 //!   `undo/record.rs` reads it, `undo/restoring.rs` brings it back, `cli/undo.rs` and `cli/kept.rs` tell.
+//! * When a person is asked besides the rules: `Concern` in `front/command.rs`; before what cannot be kept:
+//!   `host/unkept.rs`.
 //! * What becomes of an ask that nobody answers in time: `core/job/hold.rs`; how it is answered later: `host/later.rs`.
 //! * What the key `a` saves, and what that allows: `gate/learned.rs`; its file: `recorder/learned_file.rs`, `host/always.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.

@@ -20,7 +20,7 @@ pub mod store;
 pub mod tidying;
 
 use crate::gate::Gate;
-pub use crate::gate::UndoSettings;
+pub use crate::gate::KeepingBounds;
 use crate::script::VariableLookup;
 pub use operand::{Extent, Loss, Operand, PathPattern, Step};
 pub use operands::{Losses, losses};

@@ -42,11 +42,15 @@ Under [undo] stands within which bounds a host with --undo on keeps files:
   copy = \"64M\"
   wait = 10
   except = [\"*.iso\", \"build/\", \"~/VMs/\"]
+  unkept = \"ask\"
 
 copy is the largest file that is copied where it cannot be linked (default 1M),
 wait for how many seconds files are kept before a command begins, and except
 what is not kept: names, with / behind them those of directories, and paths. In
-these * is any text, and | stands between two of them.
+these * is any text, and | stands between two of them. With unkept = \"ask\" you
+are asked before a command that destroys files of which the text does not tell
+which, or of which its caller wants none kept, and before one of more than 8
+KiB; a file that turns out to be too large, or not reached in time, asks not.
 
 rexec config shows each option with its value and the line of the file that it
 comes from, as lines of such a file.

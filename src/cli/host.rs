@@ -311,8 +311,8 @@ fn with_file() -> Result<HostCall, Notice> {
     call.options.config = own_path();
     let Some(file) = ConfigFile::own()? else { return Ok(call) };
     set(&mut call, &file)?;
-    let except = file.loaded.undo.except.iter().map(at_home).collect();
-    call.options.keeping = UndoSettings { except, ..file.loaded.undo.clone() };
+    call.options.keeping = file.loaded.undo.clone();
+    call.options.keeping.bounds.except.iter_mut().for_each(at_home);
     let pairs = [TABLE, UNDO_TABLE].map(|table| file.loaded.document.pairs(table)).concat();
     let given: Vec<String> = pairs.iter().map(Pair::to_string).collect();
     call.options.of_file =
@@ -320,12 +320,11 @@ fn with_file() -> Result<HostCall, Notice> {
     Ok(call)
 }
 
-/// A pattern whose `~/` is this person's home.
-fn at_home(pattern: &String) -> String {
+/// Puts this person's home in the place of `~` in a pattern.
+fn at_home(pattern: &mut String) {
     let home = std::env::var("HOME").ok().filter(|home| home.starts_with('/'));
-    match (pattern.strip_prefix("~/"), home) {
-        (Some(below), Some(home)) => format!("{}/{below}", home.trim_end_matches('/')),
-        _ => pattern.clone(),
+    if let (Some(below), Some(home)) = (pattern.strip_prefix("~/"), home) {
+        *pattern = format!("{}/{below}", home.trim_end_matches('/'));
     }
 }
 

@@ -74,11 +74,26 @@ pub struct Command {
     pub is_for_program: bool,
     /// True if the caller kills the rest of the shell's process group once it has the result.
     pub kills_group: bool,
-    /// The run whose files it brings back. It runs only after the person's yes, and then as the person's own.
-    pub restores: Option<u64>,
+    /// Why the person is asked about it, whatever the rules say.
+    pub concern: Option<Concern>,
+}
+
+/// A reason for which a person is asked about a command, besides the rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Concern {
+    /// It brings back the files of this run. After the yes it counts as the person's own.
+    Restore { run: u64 },
+    /// It destroys what cannot be kept for undo: the rest of a sentence about it.
+    Unkept { what: String },
 }
 
 impl Command {
+    /// Returns true if it brings back files of a run.
+    #[must_use]
+    pub fn is_restore(&self) -> bool {
+        matches!(self.concern, Some(Concern::Restore { .. }))
+    }
+
     /// The bytes of each stream that its caller gets; `None` means all. `hosts_choice` is for known agents that choose
     /// nothing. Another caller's file may be for a program.
     #[must_use]
@@ -141,7 +156,7 @@ impl Command {
             envs: given(run),
             is_for_program: unwrapped.is_probe || unwrapped.is_for_program || caller::is_harness(env()),
             kills_group: extras.direct.is_none() && caller::kills_group(env()),
-            restores: None,
+            concern: None,
         }
     }
 

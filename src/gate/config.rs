@@ -337,7 +337,7 @@ impl Pair {
         Ok(list)
     }
 
-    fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, RulesError> {
+    pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, RulesError> {
         let text = self.text()?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();

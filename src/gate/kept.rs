@@ -6,10 +6,25 @@ use super::document::{Pair, RulesError, Table, Value};
 use crate::limits;
 
 /// The keys of `[undo]`, each with its default.
-pub const UNDO_KEYS: [(&str, &str); 3] = [("copy", "1M"), ("wait", "10"), ("except", "[]")];
+pub const UNDO_KEYS: [(&str, &str); 4] = [("copy", "1M"), ("wait", "10"), ("except", "[]"), ("unkept", "run")];
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is done with a command that destroys what cannot be kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unkept {
+    #[default]
+    Run,
+    Ask,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoSettings {
+    pub bounds: KeepingBounds,
+    pub unkept: Unkept,
+}
+
+/// How much is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeepingBounds {
     /// The largest file that is copied where it cannot be linked, bytes.
     pub copy_max: u64,
     /// The time for which a collector begins to keep more.
@@ -18,7 +33,7 @@ pub struct UndoSettings {
     pub except: Vec<String>,
 }
 
-impl Default for UndoSettings {
+impl Default for KeepingBounds {
     fn default() -> Self {
         Self { copy_max: limits::COPIED_FILE_BYTES, wait: limits::KEEPING, except: Vec::new() }
     }
@@ -26,11 +41,13 @@ impl Default for UndoSettings {
 
 impl UndoSettings {
     pub(super) fn read(&mut self, table: &Table) -> Result<(), RulesError> {
+        let bounds = &mut self.bounds;
         for pair in &table.pairs {
             match pair.key.as_str() {
-                "copy" => self.copy_max = pair.size(limits::COPIED_FILE_BYTES_MAX)?,
-                "wait" => self.wait = pair.seconds(limits::KEEPING_MAX)?,
-                "except" => self.except = pair.exceptions()?,
+                "copy" => bounds.copy_max = pair.size(limits::COPIED_FILE_BYTES_MAX)?,
+                "wait" => bounds.wait = pair.seconds(limits::KEEPING_MAX)?,
+                "except" => bounds.except = pair.exceptions()?,
+                "unkept" => self.unkept = pair.choice(&[("run", Unkept::Run), ("ask", Unkept::Ask)])?,
                 _ => return Err(pair.unknown_key("undo", &UNDO_KEYS.map(|(key, _)| key))),
             }
         }
@@ -105,11 +122,12 @@ mod tests {
     fn settings_have_bounds() {
         let usual = UndoSettings::default();
         assert_eq!(read(""), Ok(usual.clone()));
-        assert_eq!(read("copy = '64M'").map(|settings| settings.copy_max), Ok(64 << 20));
-        assert_eq!(read("copy = 0").map(|settings| settings.copy_max), Ok(0));
-        assert_eq!(read("wait = 30").map(|settings| settings.wait), Ok(Duration::from_secs(30)));
-        let except = read("except = ['*.iso', 'build/', '~/VMs/', '/srv/*']").map(|settings| settings.except);
+        assert_eq!(read("copy = '64M'").map(|settings| settings.bounds.copy_max), Ok(64 << 20));
+        assert_eq!(read("copy = 0").map(|settings| settings.bounds.copy_max), Ok(0));
+        assert_eq!(read("wait = 30").map(|settings| settings.bounds.wait), Ok(Duration::from_secs(30)));
+        let except = read("except = ['*.iso', 'build/', '~/VMs/', '/srv/*']").map(|settings| settings.bounds.except);
         assert_eq!(except.map(|patterns| patterns.len()), Ok(4));
+        assert_eq!(read("unkept = 'ask'").map(|settings| settings.unkept), Ok(Unkept::Ask));
         for wrong in [
             "copy = '2G'",
             "copy = -1",
@@ -126,6 +144,7 @@ mod tests {
             "except = ['a||b']",
             "except = [\"a\\n\"]",
             "keep = true",
+            "unkept = 'deny'",
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

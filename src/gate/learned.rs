@@ -71,7 +71,7 @@ pub enum Unlearnable {
     NoPlace,
     Unwritable,
     Unasked,
-    Restore,
+    Concern,
 }
 
 impl Unlearnable {
@@ -88,7 +88,7 @@ impl Unlearnable {
             Self::NoPlace => "its directory is not known",
             Self::Unwritable => "a name in it cannot be written down",
             Self::Unasked => "no rule asks about it any more",
-            Self::Restore => "you are always asked before files come back",
+            Self::Concern => "you are asked about that whatever the rules say",
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::sys::program::Program;
 use crate::sys::{self, background, poll, process};
 use crate::undo::exceptions::Exceptions;
 use crate::undo::keeping::{self, Keeping};
-use crate::undo::{self, Losses, UndoSettings, settling, store, tidying};
+use crate::undo::{self, KeepingBounds, Losses, settling, store, tidying};
 
 /// What a command may destroy, and where it begins.
 pub(super) struct CollectorTask<'a> {
@@ -153,9 +153,9 @@ impl<'a> CollectorTask<'a> {
         }
     }
 
-    fn keep(&self, RecordPlace { store, session, run, agent, settings }: &RecordPlace) -> io::Result<GuardReport> {
+    fn keep(&self, RecordPlace { store, session, run, agent, bounds }: &RecordPlace) -> io::Result<GuardReport> {
         std::env::set_current_dir(&self.path)?;
-        let UndoSettings { copy_max, wait, except } = settings;
+        let KeepingBounds { copy_max, wait, except } = bounds;
         let (except, until) = (&Exceptions::of(except), Instant::now() + *wait);
         let (copy_max, run, environment) = (*copy_max, *run, &self.environment[..]);
         let keeping = Keeping { store, session, run, agent, copy_max, except, environment, until };
@@ -176,7 +176,7 @@ impl UnsettledRecord {
         orders: &mut dyn FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         let begun = Instant::now();
-        let patience = self.place.settings.wait + limits::KEEPING_SLACK;
+        let patience = self.place.bounds.wait + limits::KEEPING_SLACK;
         let (shown_at, until) = (begun + limits::KEEPING_SHOWN_AFTER, begun + patience);
         let mut is_shown = false;
         loop {

@@ -17,7 +17,7 @@ use crate::core::entry::TerminalWish;
 use crate::core::job::Order;
 use crate::sys::program::Program;
 use crate::sys::{self, socket};
-use crate::undo::UndoSettings;
+use crate::undo::KeepingBounds;
 use rexec_sh::protocol::process::{Exit, Pid, ProcessGroup, Signal};
 use rexec_sh::protocol::wire::{Field, WireError};
 use rexec_sh::wire;
@@ -100,14 +100,14 @@ pub struct RecordPlace {
     pub session: String,
     pub run: u64,
     pub agent: String,
-    pub settings: UndoSettings,
+    pub bounds: KeepingBounds,
 }
 
 impl RecordPlace {
     /// The bytes that follow a plan. `None` if they are too many.
     #[must_use]
     pub fn encode(&self) -> Option<Vec<u8>> {
-        let UndoSettings { copy_max, wait, except } = &self.settings;
+        let KeepingBounds { copy_max, wait, except } = &self.bounds;
         let numbers = [self.run, *copy_max, wait.as_secs()].map(u64::to_le_bytes);
         let texts = [self.store.as_os_str().as_bytes(), self.session.as_bytes(), self.agent.as_bytes()];
         let texts: Vec<&[u8]> = texts.into_iter().chain(except.iter().map(String::as_bytes)).collect();
@@ -125,8 +125,8 @@ impl RecordPlace {
         let mut text = || String::from_utf8(texts.next()?.to_vec()).ok();
         let (session, agent) = (text()?, text()?);
         let except = std::iter::from_fn(text).collect();
-        let settings = UndoSettings { copy_max: number(1)?, wait: Duration::from_secs(number(2)?), except };
-        Some(Self { store, run: number(0)?, session, agent, settings })
+        let bounds = KeepingBounds { copy_max: number(1)?, wait: Duration::from_secs(number(2)?), except };
+        Some(Self { store, run: number(0)?, session, agent, bounds })
     }
 }
 
@@ -358,9 +358,9 @@ mod tests {
             assert_eq!(RunPlan::decode(plan.encode()), plan);
         }
         let except = ["*.iso", "build/"].map(str::to_owned).to_vec();
-        let settings = UndoSettings { copy_max: 5, wait: Duration::from_secs(3), except };
+        let bounds = KeepingBounds { copy_max: 5, wait: Duration::from_secs(3), except };
         let (session, agent) = ("s-2".into(), String::new());
-        let record = RecordPlace { store: "/h\n/kept".into(), session, run: 1 << 40, agent, settings };
+        let record = RecordPlace { store: "/h\n/kept".into(), session, run: 1 << 40, agent, bounds };
         assert_eq!(RecordPlace::decode(&record.encode().expect("short")), Some(record));
         assert_eq!(RecordPlace::decode(b"short"), None);
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");

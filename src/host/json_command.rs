@@ -21,7 +21,7 @@ use rexec_sh::protocol::wire::{self, Attributes, Direct, Extras, Stdio};
 use crate::core::card::{Caller, CommandLine};
 use crate::core::end::StartError;
 use crate::front::caller::CallerMarks;
-use crate::front::command::Command;
+use crate::front::command::{Command, Concern};
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::profile::ProfileFacts;
 use crate::guard::baseline;
@@ -157,7 +157,7 @@ pub(super) fn command(
         envs: set_on_purpose(request),
         is_for_program: false,
         kills_group: false,
-        restores: request.restores,
+        concern: request.restores.map(|run| Concern::Restore { run }),
     };
     let descriptors = frame.and_then(|_| Ok(vec![stdin(request)?.into()]));
     (command, descriptors)

@@ -62,7 +62,7 @@ pub struct HostOptions {
     pub records: bool,
     /// Keep what commands may destroy, for `rexec undo`.
     pub undo: bool,
-    /// Within which bounds they are kept.
+    /// How they are kept.
     pub keeping: UndoSettings,
     /// Keep the environments of commands in the journal, without their secrets.
     pub environments: bool,

@@ -14,7 +14,7 @@ use super::rules::{Rules, above};
 use super::run::PendingStart;
 use super::screen::Screen;
 use crate::core::entry::Judgement;
-use crate::front::command::Command;
+use crate::front::command::{Command, Concern};
 use crate::gate::{Gate, LearnedList, Unlearnable};
 
 #[derive(Debug)]
@@ -77,19 +77,23 @@ impl RuleFiles {
         }
     }
 
-    /// What follows from a judgement of a command that may bring back files: the person is always asked about that.
-    pub(super) fn with_restore(
+    /// What follows from a judgement where the person may be asked for another reason, too.
+    pub(super) fn with_concern(
         &self,
         judgement: Option<Judgement>,
         command: &Command,
         is_attended: bool,
     ) -> Option<Judgement> {
-        let Some(run) = command.restores else { return judgement };
-        if judgement.as_ref().is_some_and(Judgement::is_denied) {
+        let Some(concern) = &command.concern else { return judgement };
+        let is_stricter = |judgement: &Judgement| match concern {
+            Concern::Restore { .. } => judgement.is_denied(),
+            Concern::Unkept { .. } => judgement.consequence.holds(),
+        };
+        if judgement.as_ref().is_some_and(is_stricter) {
             return judgement;
         }
         let of_person = self.files.as_ref().map(|files| files.own.strictest().unwrap_or(&files.defaults));
-        let asked = |rules: &Rules| rules.restore_judgement(command, run, is_attended);
+        let asked = |rules: &Rules| rules.judgement_on(concern, command, is_attended);
         Some(of_person.map_or_else(|| asked(&Rules::new(Gate::default())), |rules| asked(rules)))
     }
 
@@ -101,8 +105,8 @@ impl RuleFiles {
         now: Instant,
         screen: &mut Screen,
     ) -> Proposed {
-        if pending.command.restores.is_some() {
-            return Err(Unlearnable::Restore);
+        if pending.command.concern.is_some() {
+            return Err(Unlearnable::Concern);
         }
         let directory = pending.directory();
         let directory = directory.as_os_str().as_bytes();

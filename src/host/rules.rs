@@ -11,7 +11,7 @@ use super::victims::Victims;
 use crate::core::end::{Refusal, RefusalCause, Subject};
 use crate::core::entry::{Consequence, Judgement, Permit};
 use crate::front::caller::patience;
-use crate::front::command::Command;
+use crate::front::command::{Command, Concern};
 use crate::gate::{
     Action, Away, Cause, Facts, Gate, GateMode, Judged, Learned, LearnedList, Processes, Rule, RuleList, Unlearnable,
     Verdict, sandbox_words, shown_leaf, signals_others,
@@ -272,18 +272,22 @@ impl Rules {
         }
     }
 
-    /// What follows for a command that brings back what a run has destroyed.
-    pub(super) fn restore_judgement(&self, command: &Command, run: u64, is_attended: bool) -> Judgement {
-        let leaf = escape_line(&command.redactor().masked_command(&command.line.text), LEAF_COLUMNS);
-        let told = if sandbox_words(&leaf).is_none() { leaf.clone() } else { format!("rexec undo {run}") };
+    /// What follows for a command that the person is asked about for this reason.
+    pub(super) fn judgement_on(&self, concern: &Concern, command: &Command, is_attended: bool) -> Judgement {
+        let redactor = command.redactor();
+        let masked = |text: &str| escape_line(&redactor.masked_command(text), LEAF_COLUMNS);
+        let leaf = masked(&command.line.text);
+        let (brief, why) = match concern {
+            Concern::Restore { run } => {
+                let why = format!("`{leaf}` brings back what #{run} has destroyed; rexec kept {run} names it");
+                (format!("rexec undo {run}"), why)
+            }
+            Concern::Unkept { what } => ("the command".to_owned(), format!("it {} (unkept = \"ask\")", masked(what))),
+        };
+        let told = if sandbox_words(&leaf).is_none() { leaf.clone() } else { brief };
         let subject = Subject { leaf: escape_line(&told, TOLD_COLUMNS), rule: None, why: None };
-        Judgement {
-            verdict: Action::Ask.word(),
-            rule: None,
-            why: format!("`{leaf}` brings back what #{run} has destroyed; rexec kept {run} names it"),
-            consequence: self.asked(subject, None, command.caller.agent, is_attended),
-            leaf,
-        }
+        let consequence = self.asked(subject, None, command.caller.agent, is_attended);
+        Judgement { verdict: Action::Ask.word(), rule: None, leaf, why, consequence }
     }
 }
 
@@ -318,12 +322,12 @@ fn with_victim(sentence: String, victim: &str) -> String {
 }
 
 /// Returns true if the host itself does not read a command.
-fn is_long(command: &Command) -> bool {
+pub(super) fn is_long(command: &Command) -> bool {
     command.exec.iter().map(Vec::len).sum::<usize>() > limits::RULES_CALL_BYTES_MAX
 }
 
 /// The value of a variable where a command begins.
-fn value(command: &Command, directory: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn value(command: &Command, directory: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     if name == b"PWD" {
         return Some(directory.to_vec());
     }

@@ -38,6 +38,7 @@ use crate::front::budget::{Budget, Share};
 use crate::front::command::Command;
 use crate::front::jsonl::{CommandRequest, OutputPlace};
 use crate::front::profile::ProfileFacts;
+use crate::gate::Unkept;
 use crate::guard::control::RecordPlace;
 use crate::io::poller::Token;
 use crate::io::port::Port;
@@ -301,6 +302,11 @@ impl Starts {
         self.records.is_some()
     }
 
+    /// What the person wants done with commands whose losses cannot be kept.
+    pub(super) fn unkept(&self) -> Unkept {
+        if self.options.undo { self.options.keeping.unkept } else { Unkept::Run }
+    }
+
     /// Returns true if nothing is kept for undo, although a person wants it.
     pub(super) fn lacks_records(&self) -> bool {
         self.options.undo && self.records.is_none()
@@ -310,8 +316,8 @@ impl Starts {
     fn record_place(&self, job: JobId, command: &Command) -> Vec<u8> {
         let named = self.records.as_ref().and_then(|RecordStore { store, session }| {
             let (store, session, agent) = (store.clone(), session.clone(), command.caller.whoami.clone());
-            let settings = self.options.keeping.clone();
-            RecordPlace { store, session, run: job.0, agent, settings }.encode()
+            let bounds = self.options.keeping.bounds.clone();
+            RecordPlace { store, session, run: job.0, agent, bounds }.encode()
         });
         named.unwrap_or_default()
     }

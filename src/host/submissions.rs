@@ -22,6 +22,7 @@ use super::rules::{FirstLook, above};
 use super::run;
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
+use super::unkept;
 use super::victims::Victims;
 use crate::core::card::{Card, Place};
 use crate::core::end::StartError;
@@ -33,6 +34,7 @@ use crate::front::budget::Share;
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
 use crate::front::span::SpanIds;
+use crate::gate::Unkept;
 use crate::journal::record::{self, PublishedCard, StartRecord};
 use crate::sink::console::Heading;
 use crate::sys;
@@ -136,13 +138,16 @@ impl Host {
             self.callers.note_agents();
         }
         let is_attended = self.is_attended();
+        if self.starts.unkept() == Unkept::Ask && command.concern.is_none() {
+            command.concern = unkept::concern(&command, dir, self.starts.keeps_records());
+        }
         let (judgement, for_judge) = match rules.map(|rules| (rules.look(&command, dir, is_attended), rules)) {
             Some((FirstLook::Judged(judgement), _)) => (judgement, None),
             Some((FirstLook::ForJudge, rules)) => (None, Some((dir.to_vec(), rules))),
             None => (None, None),
         };
         let judgement =
-            if for_judge.is_some() { None } else { self.rules.with_restore(judgement, &command, is_attended) };
+            if for_judge.is_some() { None } else { self.rules.with_concern(judgement, &command, is_attended) };
         let judgement = judgement.map(|judged| self.later.permitted(judged, &command, dir, self.turn.now));
         let unanswered = judgement.as_ref().and_then(|judged| later::unanswered(judged, self.turn.now));
         let is_held = judgement.as_ref().map_or(for_judge.is_some(), |judged| judged.consequence.holds());
@@ -165,7 +170,7 @@ impl Host {
         if judgement.is_some() {
             self.engine.on_judged(job, judgement, self.turn.now);
         }
-        let (kills_group, is_restore) = (command.kills_group, command.restores.is_some());
+        let (kills_group, is_restore) = (command.kills_group, command.is_restore());
         let description = Description { project, kills_group, is_restore, ..Description::of(&card, secrets) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
         let is_held_by_shim = peer.and_then(|id| self.peers.get(id)).is_some_and(Peer::lets_go);
@@ -224,7 +229,7 @@ impl Host {
         let Some(command) = self.runs.pending_command(call.job) else { return };
         let (is_attended, now) = (self.is_attended(), self.turn.now);
         let judgement = call.rules.judge_by(answer, command, &call.directory, is_attended);
-        let judgement = self.rules.with_restore(judgement, command, is_attended);
+        let judgement = self.rules.with_concern(judgement, command, is_attended);
         let judgement = judgement.map(|judged| self.later.permitted(judged, command, &call.directory, now));
         let unanswered = judgement.as_ref().and_then(|judged| later::unanswered(judged, now));
         self.engine.on_judged(call.job, judgement, now);

@@ -242,7 +242,7 @@ fn files_come_back_for_a_program_after_the_persons_yes_and_no_other_way() {
     );
     let own = host.run(&format!("{} undo 1 --yes", programs::rexec().display()));
     assert!(own.code() == 1 && own.err().contains("belongs to a command of a host"), "{}", own.err());
-    assert!(answer(&host, "2 always").2.contains("you are always asked before files come back"));
+    assert!(answer(&host, "2 always").2.contains("you are asked about that whatever the rules say"));
     assert_eq!(answer(&host, "2 no").0, 0);
     assert_eq!(exit(&mut client, &run), 126);
     assert!(!tree.exists());
@@ -257,6 +257,33 @@ fn files_come_back_for_a_program_after_the_persons_yes_and_no_other_way() {
     let ended = end(&host, run.as_u64().expect("a number"));
     assert_eq!((&ended["whoami"], &ended["gate"]["by"]), (&json!("my agent"), &json!("client")), "{ended}");
     drop(client);
+    host.finish();
+}
+
+/// What the text tells, what it does not tell, and what the caller does not want kept.
+#[test]
+fn a_command_whose_losses_cannot_be_kept_asks_if_the_person_wants_that() {
+    let host = host(&format!("[undo]\nunkept = 'ask'\n{WAITS}"), UNDO);
+    let file = || fs::write(host.home.join("file"), "").expect("a file");
+    file();
+    assert_eq!(host.run("rm file; echo gone").out(), "gone\n");
+    let sure = |script: &str, seq: u64, why: &str| {
+        file();
+        let mut calling =
+            host.call(script).env("REXEC_UNDO=off").start(Target::Shim(&host.socket())).expect("it starts");
+        host.console_says(&format!("#{seq} asks whether it may run: it {why} (unkept = \"ask\")\n"));
+        assert!(answer(&host, &format!("{seq} always")).2.contains("you are asked about that whatever the rules say"));
+        assert_eq!(answer(&host, &format!("{seq} yes")).0, 0);
+        calling.finish(PATIENCE).expect("it ends").out()
+    };
+    assert_eq!(host.call("echo").env("REXEC_UNDO=off").run(Target::Shim(&host.socket())).out(), "\n");
+    assert_eq!(sure("rm file; echo a", 3, "destroys files, of which REXEC_UNDO=off keeps nothing"), "a\n");
+    let mut calling = host.call("ls file | xargs rm").start(Target::Shim(&host.socket())).expect("it starts");
+    host.console_says("#4 asks whether it may run: it destroys files with xargs rm, and the text does not tell which");
+    assert_eq!(answer(&host, "4 no").0, 0);
+    assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 126);
+    let long = format!("echo b; true {}", "x".repeat(9_000));
+    assert_eq!(sure(&long, 5, "is too long to tell what it destroys"), "b\n");
     host.finish();
 }
 
