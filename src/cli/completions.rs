@@ -11,17 +11,21 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::help::PAGES;
 use super::host_calls::HostCalls;
+use super::record_reference::{self, Shelf};
 use super::service::{self, KnownRuns};
 use super::verb::{OptionText, Values, Verb};
 use super::{chosen, with_output, written};
 use crate::recorder;
 use crate::text::escape::escape_line;
+use crate::undo::manifest::Head;
+use crate::undo::record::RecordName;
 
 /// The shells with a script.
 pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 /// The verb that the scripts call. It is for them alone, so no help lists it.
 pub(super) const COMPLETE: &str = "complete";
-
+/// The most records and journals that are offered.
+const RECORDS_MAX: usize = 50;
 const JOURNALS_MAX: usize = 50;
 /// Columns of a command that are shown after its number.
 const COMMAND_COLUMNS: usize = 60;
@@ -179,6 +183,7 @@ fn of_values(verbs: &[&Verb], values: Values) -> Vec<Offer> {
         Values::Verbs => bare().collect(),
         Values::Topics => bare().chain(PAGES.iter().map(|page| offer(page.name, page.about))).collect(),
         Values::Runs => runs().unwrap_or_default(),
+        Values::Records => records(),
         Values::Journals => journals(),
     }
 }
@@ -198,6 +203,16 @@ fn runs() -> Result<Vec<Offer>, Notice> {
         .collect();
     offers.extend(named);
     Ok(offers)
+}
+
+/// The newest records of what is kept for undo.
+fn records() -> Vec<Offer> {
+    let Ok(shelf) = Shelf::open() else { return Vec::new() };
+    let record = |(name, head): &(RecordName, Head)| {
+        let agent = escape_line(&head.agent, COMMAND_COLUMNS);
+        (shelf.shown(name), format!("{} {agent}", record_reference::time(head)))
+    };
+    shelf.records.iter().take(RECORDS_MAX).map(record).collect()
 }
 
 /// The names of the newest journals.

@@ -7,6 +7,7 @@ use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::columns::{self, Column};
+use super::log::count;
 use super::record_reference::{RecordReference, Shelf, time};
 use super::run_reference::NO_SUCH_RUN;
 use super::sheet::{Sheet, padded};
@@ -44,18 +45,26 @@ cannot drop anything, as far as that is seen. rexec help undo says more.
             Opt::flag("--drop", |q| q.is_drop = true, "remove these records for good"),
             Opt::flag("--all", |q| q.is_all = true, "with --drop: all records; asks"),
             Opt::flag("-y, --yes", |q| q.is_sure = true, "do not ask"),
+            Opt::value(
+                "-n, --number N",
+                |q, v| q.count = v.parsed("a number of records, or all", count),
+                "the N newest (default 50); all lists all",
+            ),
             json(|q| q.is_json = true),
         ],
-        words: Words::runs("[N...]", Values::Runs, |q, w| {
+        words: Words::runs("[N...]", Values::Records, |q, w| {
             let reference = RecordReference::of(&w.raw());
             q.references.extend(w.check(reference));
         }),
         run: |call| match (call.is_drop, call.is_all, &call.references[..]) {
+            (is_drop, _, references) if call.count.is_some() && (is_drop || !references.is_empty()) => {
+                Err(Notice::usage("-n is for the list of all records", "rexec kept -n 100"))
+            }
             (true, true, []) => drop_all(&call),
             (true, false, [_, ..]) => drop_these(&call),
             (true, ..) => Err(VERB.missing("either numbers or --all with --drop")),
             (false, true, _) => Err(VERB.missing("--drop with --all")),
-            (false, false, []) => list(call.is_json),
+            (false, false, []) => list(call.count.unwrap_or(DEFAULT), call.is_json),
             (false, false, references) => references.iter().try_fold(0, |_, reference| show(reference, call.is_json)),
         },
     },
@@ -68,7 +77,12 @@ struct KeptCall {
     is_all: bool,
     is_sure: bool,
     is_json: bool,
+    /// The number of records to list.
+    count: Option<usize>,
 }
+
+/// The default number of records.
+const DEFAULT: usize = 50;
 
 /// A record in `rexec kept --json`.
 #[derive(Debug, Serialize)]
@@ -168,18 +182,23 @@ pub(super) fn path_shown(path: &[u8]) -> String {
     escape_line(&String::from_utf8_lossy(path), usize::MAX)
 }
 
-fn list(is_json: bool) -> Result<u8, Notice> {
+fn list(most: usize, is_json: bool) -> Result<u8, Notice> {
     let shelf = Shelf::open()?;
     // One that goes or is damaged meanwhile is no record any more.
     let lines = shelf.records.iter().filter_map(|(name, head)| KeptLine::of(name, head, &shelf).ok());
-    let lines: Vec<KeptLine> = lines.collect();
-    super::with_output(|out| {
+    let lines: Vec<KeptLine> = lines.take(most).collect();
+    let code = super::with_output(|out| {
         if is_json {
             return super::put_json(lines.iter(), out);
         }
         let text = if lines.is_empty() { "nothing is kept\n".to_owned() } else { draw(&lines, &Sheet::standard()) };
         super::written(out.write_all(text.as_bytes()))
-    })
+    })?;
+    let more = shelf.records.len().saturating_sub(lines.len()) as u64;
+    if more > 0 && lines.len() == most && !is_json {
+        told::tell(format_args!("there are {} more; -n N lists more, -n all lists all", grouped(more)));
+    }
+    Ok(code)
 }
 
 /// Columns of an agent's name.

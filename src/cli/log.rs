@@ -125,7 +125,8 @@ struct LogCall {
 /// The form of `--session`.
 const SESSIONS: &str = "the name of an agent's session or its beginning; rexec show N has a command's";
 
-fn count(text: &str) -> Option<usize> {
+/// A number of rows, or all.
+pub(super) fn count(text: &str) -> Option<usize> {
     if text == "all" { Some(usize::MAX) } else { text.parse().ok() }
 }
 

@@ -9,6 +9,7 @@
 //!
 //! Records outlive journals, so they are found without them.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
@@ -23,14 +24,16 @@ use crate::journal::record::timestamp;
 use crate::text::count::{counted, size};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
-use crate::undo::manifest::Head;
-use crate::undo::record::{self, Comparison, Record, RecordName};
+use crate::undo::manifest::{Head, Item};
+use crate::undo::record::{self, Comparison, Obstacle, Plan, Record, RecordName};
 use crate::undo::store::Store;
 
 /// Columns of a session's name that are shown.
 const SESSION_COLUMNS: usize = 255;
 /// The store, in the journal's directory.
 const KEPT: &str = "kept";
+/// Records of restores that are looked through for what a restore has moved.
+const MOVED_MAX: usize = 16;
 /// The last second of the year 9999.
 const TIME_MAX: u64 = 253_402_300_799;
 
@@ -182,6 +185,25 @@ impl Shelf {
         })
     }
 
+    /// The newest record of a restore of the same run that has what cannot come back from this one, and how much of that.
+    /// What a restore has brought back is moved there when the next one brings something else to its place.
+    pub(super) fn moved(&self, record: &Record, plan: &Plan) -> Option<(u64, RecordName)> {
+        let gone = plan.stuck.iter().filter(|(_, obstacle)| *obstacle == Obstacle::ObjectGone);
+        let gone: HashSet<_> = gone.map(|(index, _)| identity(&record.items[*index])).collect();
+        let is_near = |name: &&RecordName| {
+            name.session == record.name.session && name.run == record.name.run && name.restore > record.name.restore
+        };
+        if gone.is_empty() {
+            return None;
+        }
+        self.names().filter(is_near).take(MOVED_MAX).find_map(|name| {
+            let other = self.read(name).ok()?;
+            let standing = Comparison::of(self.store().ok()?, &other).plan(&[], false);
+            let items = standing.todo.iter().filter(|index| gone.contains(&identity(&other.items[**index])));
+            Some((items.count() as u64, name.clone())).filter(|(count, _)| *count > 0)
+        })
+    }
+
     /// A record's name as a person writes it.
     pub(super) fn shown(&self, name: &RecordName) -> String {
         let session = if name.session == self.current { String::new() } else { format!("{}:", name.session) };
@@ -194,6 +216,11 @@ impl Shelf {
         let run = history::find(session, name.run).ok().flatten()?;
         Some(run.start.card.command)
     }
+}
+
+/// A path and what stood there. What comes back has its size and time; a copy has another inode.
+fn identity(item: &Item) -> (&[u8], u64, (i64, u32)) {
+    (&item.path.0, item.size, item.mtime)
 }
 
 /// What is kept of a run and would come back, in words, and how much is not.

@@ -88,7 +88,7 @@ rexec answer.
             ),
             json(|q| q.is_json = true),
         ],
-        words: Words::runs("RUN [PATH...]", Values::Runs, |q, w| match q.reference {
+        words: Words::runs("RUN [PATH...]", Values::Records, |q, w| match q.reference {
             None => {
                 let reference = RecordReference::of(&w.raw());
                 q.reference = w.check(reference);
@@ -202,6 +202,10 @@ fn announced(shelf: &Shelf, record: &Record, plan: &Plan, next: &RecordName) -> 
     }
     let stuck = obstacles(record, plan);
     text += &named("cannot come back", stuck.iter().map(told_obstacle), stuck.len());
+    if let Some((count, name)) = shelf.moved(record, plan) {
+        let (count, shown) = (counted(count, "of them is", "of them are"), shelf.shown(&name));
+        let _ = writeln!(text, "{count} in {shown}: rexec undo {shown}");
+    }
     let missed = plan.missed.iter().map(|index| KeptPath::of_missed(record, *index).text());
     text += &named("not kept", missed, plan.missed.len());
     if record.refused > 0 {

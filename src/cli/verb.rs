@@ -46,6 +46,8 @@ pub(super) enum Values {
     Nothing,
     /// Numbers of commands that the host has, and names of services.
     Runs,
+    /// Records of what is kept for undo.
+    Records,
     Journals,
     /// Verbs and topics of the manual.
     Topics,

@@ -149,8 +149,7 @@ mod tests {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         for (key, default) in UNDO_KEYS {
-            let quote =
-                if default.starts_with(|first: char| first.is_ascii_digit()) && key == "copy" { "'" } else { "" };
+            let quote = if matches!(key, "copy" | "unkept") { "'" } else { "" };
             assert_eq!(read(&format!("{key} = {quote}{default}{quote}")), Ok(usual.clone()), "{key}");
         }
     }

@@ -237,12 +237,34 @@ fn what_differs_is_kept_first_and_comes_back() {
     let without = |lines: &[String]| lines.iter().filter(|line| !line.contains("gone\"")).cloned().collect::<Vec<_>>();
     assert_eq!(without(&all(&place.work("")))[1..], without(&after)[1..], "but for the time of the top");
     assert_eq!(fs::read(place.work("gone")).unwrap(), b"gone before", "nothing is removed");
+    let (code, out, _) = place.rexec(&["undo", "4", "--dry-run"]);
+    assert!(code == 1 && out.contains("3 of them are in 4.2: rexec undo 4.2\n"), "{out}");
     place.undo(&["4.2"]);
     assert_eq!(fs::read(place.work("directory")).unwrap(), b"directory before");
     // A record of a tree goes as a whole.
     let (code, out, errors) = place.rexec(&["kept", "--drop", "--all", "--yes"]);
     assert!(code == 0 && out.contains("4 records were dropped"), "{out}{errors}");
     assert_eq!(fs::read_dir(place.home.join("kept")).unwrap().count(), 0);
+}
+
+#[test]
+fn the_newest_records_are_listed_and_offered() {
+    let place = Place::new();
+    for run in 1..=53 {
+        make(&place.work("file"), b"x", 0o600, 5);
+        place.keep(run, &[("file", NAME, ITSELF)]);
+        fs::remove_file(place.work("file")).unwrap();
+    }
+    let (code, out, told) = place.rexec(&["kept"]);
+    assert_eq!((code, out.lines().count()), (0, 51), "{out}");
+    assert!(told.contains("there are 3 more; -n N lists more, -n all lists all"), "{told}");
+    assert_eq!(place.rexec(&["kept", "-n", "all"]).1.lines().count(), 54);
+    assert_eq!(place.json(&["kept", "-n", "2"]).len(), 2);
+    for verb in ["undo", "kept"] {
+        let (_, offered, _) = place.rexec(&["complete", "--", verb, ""]);
+        assert!(offered.lines().count() == 50 && offered.lines().all(|line| line.ends_with(" claude")), "{offered}");
+    }
+    assert_eq!(place.rexec(&["kept", "-n", "2", "4"]).0, 2);
 }
 
 #[test]

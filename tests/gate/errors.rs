@@ -67,7 +67,7 @@ fn what_is_no_strict_toml_is_refused_with_what_to_write() {
 #[test]
 fn what_no_rule_has_is_refused_with_what_was_meant() {
     for (text, wanted) in [
-        ("mode = 'watch'", "1:1: `mode` stands above all tables (write it below [host], [gate] or [[rule]])"),
+        ("mode = 'watch'", "1:1: `mode` stands above all tables (write it below [host], [undo], [gate] or [[rule]])"),
         ("[gate]\nmod = 'watch'", "2:1: [gate] has no key `mod` (did you mean mode?)"),
         ("[gate]\nmode = 'wach'", "2:8: `mode` cannot be \"wach\" (did you mean watch?)"),
         ("[gate]\nmode = 1", "2:8: `mode` is a text (write it in double quotes)"),
@@ -76,7 +76,7 @@ fn what_no_rule_has_is_refused_with_what_was_meant() {
         ("[gate]\nwrappers = 'a'", "2:12: `wrappers` is an array of texts (as in [\"a\", \"b\"])"),
         (
             "[rule]\ndo = 'ask'",
-            "1:1: `rule` is not a table of this kind (write [host], [gate], [[rule]] or [program.NAME])",
+            "1:1: `rule` is not a table of this kind (write [host], [undo], [gate], [[rule]] or [program.NAME])",
         ),
         ("[program.x]\nvalues = ['t']", "2:10: `t` is not an option (as in values = [\"-C\", \"--file\"])"),
         ("[[rule]]\nrun = 'x'", "1:1: this rule has no `do` (write do = \"ask\", \"deny\" or \"allow\")"),
@@ -193,7 +193,7 @@ fn a_pack_is_a_file_of_rules_as_well() {
 
 #[test]
 fn a_table_that_is_not_known_is_warned_of() {
-    let loaded = load(b"[undo]\nkeep = '7d'\n", "x").expect("loads");
+    let loaded = load(b"[spans]\nkeep = '7d'\n", "x").expect("loads");
     let warnings: Vec<String> = loaded.warnings.iter().map(|warning| format!("{warning} ({})", warning.hint)).collect();
-    assert_eq!(warnings, ["1:1: the table `undo` is not known, and is passed over ()"]);
+    assert_eq!(warnings, ["1:1: the table `spans` is not known, and is passed over ()"]);
 }
