@@ -151,7 +151,8 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
 fn bracket(pattern: &[u8], byte: u8) -> Option<usize> {
     let is_negated = matches!(pattern.get(1), Some(b'!' | b'^'));
     let first = 1 + usize::from(is_negated);
-    let Some(end) = pattern.iter().skip(first + 1).position(|byte| *byte == b']').map(|at| at + first + 1) else {
+    let end = (first + 1..pattern.len()).find(|&at| pattern[at] == b']' && !is_in_class(&pattern[first..at]));
+    let Some(end) = end else {
         return (byte == b'[').then_some(1);
     };
     let set = &pattern[first..end];
@@ -163,6 +164,12 @@ fn bracket(pattern: &[u8], byte: u8) -> Option<usize> {
         is_in |= (range[0]..=range[2]).contains(&byte);
     }
     (is_in != is_negated).then_some(end + 1)
+}
+
+/// True behind the colon that ends a class: `[:alpha:` has a bracket of its own to come.
+fn is_in_class(set: &[u8]) -> bool {
+    let open = set.windows(2).rposition(|two| matches!(two, b"[:" | b"[." | b"[="));
+    open.is_some_and(|open| set.len() > open + 2 && set.last() == Some(&set[open + 1]))
 }
 
 #[cfg(test)]
@@ -181,6 +188,10 @@ mod tests {
             ("[^a]", "b", true),
             ("[]a]", "]", true),
             ("[a", "[a", true),
+            ("[[:alpha:]]x", "bx", true),
+            ("[[:alpha:]_]x", "_x", true),
+            ("[[:alpha:]]", "ab", false),
+            ("[[:alpha:]]x", "b]x", false),
             ("*.o", "x.c", false),
             ("**", "x", true),
             ("?[\u{e9}]", "\u{e9}\u{e9}", true),
