@@ -44,3 +44,5 @@ pub const COPIED_BYTES_MAX: u64 = 64 << 20;
 pub const GIT_ANSWER_BYTES_MAX: usize = 64 << 20;
 /// The longest HEAD of a repository that is read, bytes.
 pub const GIT_HEAD_BYTES_MAX: u64 = 4 << 10;
+/// Bytes of a file's extended attributes, their names included. Files with more are named.
+pub const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;

@@ -2,6 +2,7 @@
 //!
 //! Invariants: no symbolic link is followed, but by [`Folder::follow`]. Listings are read as they are, so names are bytes.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,12 +13,13 @@ use nix::fcntl::{
 };
 use nix::libc;
 use nix::sys::stat::{
-    FchmodatFlags, FileStat, Mode, UtimensatFlags, fchmod, fchmodat, fstat, fstatat, mkdirat, utimensat,
+    FchmodatFlags, FileStat, Mode, SFlag, UtimensatFlags, fchmod, fchmodat, fstat, fstatat, mkdirat, mknodat, utimensat,
 };
 use nix::sys::time::TimeSpec;
 use nix::unistd::{UnlinkatFlags, fchownat, linkat, symlinkat, unlinkat};
 
 use super::io;
+use crate::limits;
 
 /// The longest path that one call gets, bytes. Longer ones are entered in parts.
 const PART_BYTES: usize = 2 << 10;
@@ -331,16 +333,35 @@ impl Folder {
         mkdirat(&self.0, name, Mode::from_bits_truncate(0o755)).map_err(io)
     }
 
-    /// Makes a symbolic link with the target and the attributes of another one.
+    /// Makes a symbolic link, a FIFO, a socket or a device as another one is, with its attributes.
     ///
     /// # Errors
-    /// As readlinkat(2) and symlinkat(2).
-    pub fn copy_symlink(&self, name: &[u8], to: &Self, as_name: &[u8]) -> io::Result<Facts> {
-        let facts = self.look(name)?;
-        let target = readlinkat(&self.0, name).map_err(io)?;
-        symlinkat(target.as_os_str(), &to.0, as_name).map_err(io)?;
+    /// As readlinkat(2), symlinkat(2) and mknodat(2); `InvalidInput` for others.
+    pub fn copy_special(&self, name: &[u8], to: &Self, as_name: &[u8]) -> io::Result<Facts> {
+        let stat = fstatat(&self.0, name, AtFlags::AT_SYMLINK_NOFOLLOW).map_err(io)?;
+        let facts = Facts::of(&stat);
+        match facts.sort {
+            Sort::File | Sort::Directory => return Err(io::ErrorKind::InvalidInput.into()),
+            Sort::Symlink => {
+                let target = readlinkat(&self.0, name).map_err(io)?;
+                symlinkat(target.as_os_str(), &to.0, as_name).map_err(io)?;
+            }
+            Sort::Fifo | Sort::Socket | Sort::Device => {
+                let sort = SFlag::from_bits_truncate(stat.st_mode & libc::S_IFMT);
+                mknodat(&to.0, as_name, sort, Mode::S_IRUSR | Mode::S_IWUSR, stat.st_rdev).map_err(io)?;
+            }
+        }
         to.give(as_name, &facts)?;
         Ok(facts)
+    }
+
+    /// The extended attributes of a name in it that belong to its file: those of users and ACLs.
+    ///
+    /// # Errors
+    /// As openat(2), listxattr(2) and getxattr(2); `FileTooLarge` for more than [`limits::ATTRIBUTES_BYTES_MAX`].
+    pub fn attributes(&self, name: &[u8]) -> io::Result<Vec<Attribute>> {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        attributes(&openat(&self.0, name, flags, Mode::empty()).map_err(io)?)
     }
 
     /// Gives a file the owner, where that is allowed, the mode and the time of modification that these facts have.
@@ -367,12 +388,7 @@ impl Folder {
         if !matches!(self.look(name)?.sort, Sort::File | Sort::Directory) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let file = openat(&self.0, name, flags, Mode::empty()).map_err(io)?;
-        let attribute = std::ffi::CString::new(attribute)?;
-        // SAFETY: the name ends with a NUL, and the kernel reads as many bytes as the value has.
-        let set =
-            unsafe { libc::fsetxattr(file.as_raw_fd(), attribute.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
-        super::check(set).map(drop)
+        set_attribute(&openat(&self.0, name, flags, Mode::empty()).map_err(io)?, attribute, value)
     }
 
     /// Gives a file another name in the same directory, in place of what has it.
@@ -398,7 +414,47 @@ impl Folder {
     }
 }
 
-/// Copies a regular file's bytes, mode, owner where that is allowed, and times, into a file that is new: its blocks are
+/// A name of an extended attribute, and its value.
+pub type Attribute = (Vec<u8>, Vec<u8>);
+
+/// The extended attributes of an open file, also of one that is open as a path alone.
+fn attributes(file: &impl AsRawFd) -> io::Result<Vec<Attribute>> {
+    let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let filled = |call: &dyn Fn(&mut [u8]) -> isize| {
+        let mut buffer = vec![0_u8; limits::ATTRIBUTES_BYTES_MAX];
+        let length = call(&mut buffer);
+        buffer.truncate(usize::try_from(length).map_err(|_| io::Error::last_os_error())?);
+        Ok::<_, io::Error>(buffer)
+    };
+    // SAFETY: the path ends with a NUL, and the kernel writes at most as many bytes as the buffer has.
+    let list = filled(&|to| unsafe { libc::listxattr(path.as_ptr(), to.as_mut_ptr().cast(), to.len()) })?;
+    let (mut found, mut size) = (Vec::new(), list.len());
+    let is_of_file = |name: &&[u8]| {
+        name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_") || *name == b"security.capability"
+    };
+    for name in list.split(|byte| *byte == 0).filter(is_of_file) {
+        let written = CString::new(name)?;
+        // SAFETY: path and name end with a NUL, and the kernel writes at most as many bytes as the buffer has.
+        let read =
+            filled(&|to| unsafe { libc::getxattr(path.as_ptr(), written.as_ptr(), to.as_mut_ptr().cast(), to.len()) });
+        let value = read?;
+        size += value.len();
+        if size > limits::ATTRIBUTES_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        found.push((name.to_vec(), value));
+    }
+    Ok(found)
+}
+
+fn set_attribute(file: &impl AsRawFd, attribute: &[u8], value: &[u8]) -> io::Result<()> {
+    let attribute = CString::new(attribute)?;
+    // SAFETY: the name ends with a NUL, and the kernel reads as many bytes as the value has.
+    let set = unsafe { libc::fsetxattr(file.as_raw_fd(), attribute.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
+    super::check(set).map(drop)
+}
+
+/// Copies a regular file's bytes, extended attributes where the other file system has them, mode, owner where that is allowed, and times, into a file that is new: its blocks are
 /// shared where the file system can do that, else at most `most` bytes are copied. Returns true if they are shared.
 ///
 /// # Errors
@@ -427,6 +483,9 @@ fn copy_into(mut source: File, before: Facts, mut target: File, most: u64) -> io
         return Err(io::ErrorKind::Interrupted.into());
     }
     let _ = nix::unistd::fchown(&target, Some(before.uid.into()), Some(before.gid.into()));
+    for (attribute, value) in attributes(&source).unwrap_or_default() {
+        let _ = set_attribute(&target, &attribute, &value);
+    }
     let _ = fchmod(&target, Mode::from_bits_truncate(before.mode));
     let time = TimeSpec::new(before.mtime.0, before.mtime.1.into());
     nix::sys::stat::futimens(&target, &time, &time).map_err(io)?;

@@ -527,7 +527,7 @@ impl Collector<'_> {
         if let Err(error) = folder.link(name, group, &as_name) {
             // Where no link can be had, a copy may.
             let is_refused = !is_missing(&error) && !crate::sys::is_disk_full(&error);
-            return if is_refused { self.copy(folder, name) } else { Err(error) };
+            return if is_refused { self.copy_of_any(folder, name) } else { Err(error) };
         }
         // The object is looked at, and not the name, which may be another file's by now.
         let mut facts = group.look(&as_name)?;
@@ -551,6 +551,23 @@ impl Collector<'_> {
             facts if facts.sort == Sort::File && facts.links == 1 => self.copy(folder, name),
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
+    }
+
+    fn copy_of_any(&mut self, folder: &Folder, name: &[u8]) -> io::Result<(Object, Facts)> {
+        let there = folder.look(name)?;
+        if matches!(there.sort, Sort::File | Sort::Directory) {
+            return self.copy(folder, name);
+        }
+        if let Some((object, _)) = self.inodes.get(&there.identity()).filter(|(object, _)| object.way != Way::Link) {
+            return Ok((*object, there));
+        }
+        let number = self.objects.next;
+        let (group, as_name) = self.objects.place()?;
+        let facts = folder.copy_special(name, group, &as_name)?;
+        self.objects.next += 1;
+        let object = Object { place: 0, number, way: Way::Copy };
+        self.inodes.insert(facts.identity(), (object, facts));
+        Ok((object, facts))
     }
 
     fn copy(&mut self, folder: &Folder, name: &[u8]) -> io::Result<(Object, Facts)> {

@@ -254,24 +254,28 @@ impl<'r> Restorer<'r> {
 /// Gives a file the attributes that it had.
 fn give(folder: &Folder, name: &[u8], item: &Item, now: &Facts) -> Result<(), Obstacle> {
     let then = Facts { mode: item.mode, uid: item.uid, gid: item.gid, mtime: item.mtime, ..*now };
+    if !item.xattrs.is_empty() {
+        // Whoever may not write gives none, and a new owner takes some away.
+        folder.give(name, &Facts { mode: item.mode | 0o600, ..then })?;
+    }
     for (attribute, value) in &item.xattrs {
         folder.give_attribute(name, &attribute.0, &value.0)?;
     }
-    if then != *now {
+    if then != *now || !item.xattrs.is_empty() {
         folder.give(name, &then)?;
     }
     Ok(())
 }
 
-/// Copies a file or a symbolic link with its attributes. Of other sorts there is no copy.
+/// Copies anything but a directory, with its attributes.
 fn copy(from: &Folder, name: &[u8], to: &Folder, as_name: &[u8]) -> io::Result<(Facts, Way)> {
     match from.look(name)?.sort {
         Sort::File => {
             let (facts, is_shared) = folder::copy(from, name, to, as_name, u64::MAX)?;
             Ok((facts, if is_shared { Way::Clone } else { Way::Copy }))
         }
-        Sort::Symlink => Ok((from.copy_symlink(name, to, as_name)?, Way::Copy)),
-        _ => Err(io::ErrorKind::Unsupported.into()),
+        Sort::Directory => Err(io::ErrorKind::Unsupported.into()),
+        _ => Ok((from.copy_special(name, to, as_name)?, Way::Copy)),
     }
 }
 
