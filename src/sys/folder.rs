@@ -16,7 +16,7 @@ use nix::sys::stat::{
     FchmodatFlags, FileStat, Mode, SFlag, UtimensatFlags, fchmod, fchmodat, fstat, fstatat, mkdirat, mknodat, utimensat,
 };
 use nix::sys::time::TimeSpec;
-use nix::unistd::{UnlinkatFlags, fchownat, linkat, symlinkat, unlinkat};
+use nix::unistd::{AccessFlags, UnlinkatFlags, fchownat, linkat, symlinkat, unlinkat};
 
 use super::io;
 use crate::limits;
@@ -190,6 +190,13 @@ impl Folder {
     /// As fstatat(2).
     pub fn look(&self, name: &[u8]) -> io::Result<Facts> {
         fstatat(&self.0, name, AtFlags::AT_SYMLINK_NOFOLLOW).map(|stat| Facts::of(&stat)).map_err(io)
+    }
+
+    /// True if this user may make and remove names in it.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        let mode = AccessFlags::W_OK | AccessFlags::X_OK;
+        nix::unistd::faccessat(&self.0, c".", mode, AtFlags::AT_EACCESS).is_ok()
     }
 
     /// All names in it but `.` and `..`.
@@ -490,6 +497,28 @@ fn copy_into(mut source: File, before: Facts, mut target: File, most: u64) -> io
     let time = TimeSpec::new(before.mtime.0, before.mtime.1.into());
     nix::sys::stat::futimens(&target, &time, &time).map_err(io)?;
     Ok((before, is_shared))
+}
+
+/// Gives a regular file, which is these facts' one, the bytes, the mode and the time of another one, in place.
+///
+/// # Errors
+/// `Interrupted` if another file has the name by now; as open(2), read(2) and write(2).
+pub fn overwrite(from: &Folder, name: &[u8], to: &Folder, as_name: &[u8], facts: &Facts) -> io::Result<()> {
+    let (mut source, then) = from.read(name)?;
+    let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    if facts.sort != Sort::File {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut target: File = openat(&to.0, as_name, flags, Mode::empty()).map_err(io)?.into();
+    let opened = fstat(&target).map(|stat| Facts::of(&stat)).map_err(io)?;
+    if opened.identity() != facts.identity() {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    let length = io::copy(&mut source, &mut target)?;
+    target.set_len(length)?;
+    fchmod(&target, Mode::from_bits_truncate(then.mode)).map_err(io)?;
+    let time = TimeSpec::new(then.mtime.0, then.mtime.1.into());
+    nix::sys::stat::futimens(&target, &TimeSpec::UTIME_OMIT, &time).map_err(io)
 }
 
 /// True if a call failed because a symbolic link was on the way.

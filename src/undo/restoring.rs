@@ -141,10 +141,38 @@ impl<'r> Restorer<'r> {
                     Kind::from(there.sort) == item.kind && (there.size, there.mtime) == (item.size, item.mtime);
                 return if is_copied { Ok(()) } else { Err(Obstacle::InTheWay) };
             }
+            Some(there) if self.is_to_be_rewritten(item, &there) => return self.rewrite(index, &path, &there),
             Some(there) => self.keep_first(&path, &there)?,
             None => {}
         }
         self.bring(index, &path)
+    }
+
+    /// True for a file that changed in place and has other names, which have its bytes, too, or whose directory may not be
+    /// written. Others come back under their names alone.
+    fn is_to_be_rewritten(&mut self, item: &Item, there: &Facts) -> bool {
+        there.identity() == (item.dev, item.ino)
+            && item.object.is_some_and(|object| object.way != Way::Link)
+            && (there.links > 1
+                || self.comparison.present.enter(split(&item.path.0).0).is_ok_and(|folder| !folder.is_writable()))
+    }
+
+    /// Gives a file that changed in place its bytes back in place. The object goes last, so that this can be done again.
+    fn rewrite(&mut self, index: usize, path: &[u8], there: &Facts) -> Result<(), Obstacle> {
+        let item = &self.record.items[index];
+        let object = item.object.ok_or(Obstacle::ObjectGone)?;
+        let (directory, name) = split(path);
+        let saved = Saved::of(&mut self.saved, self.store, &self.record.name)?;
+        let Comparison { present, kept, .. } = &mut self.comparison;
+        let folder = present.enter(directory)?;
+        saved.keep_copy(folder, name, path)?;
+        self.restored.kept += 1;
+        let (group, own) = kept.place(object)?;
+        folder::overwrite(group, own.as_bytes(), folder, name, there)?;
+        group.remove(own.as_bytes())?;
+        self.restored.files += 1;
+        self.restored.bytes = self.restored.bytes.saturating_add(item.size);
+        Ok(())
     }
 
     /// Enters a directory, and makes it and those above it where they are missing.
@@ -176,10 +204,7 @@ impl<'r> Restorer<'r> {
 
     /// Moves what stands at a path into a record of its own.
     fn keep_first(&mut self, path: &[u8], there: &Facts) -> Result<(), Obstacle> {
-        let saved = match &mut self.saved {
-            Some(saved) => saved,
-            saved => saved.insert(Saved::begin(self.store, &self.record.name)?),
-        };
+        let saved = Saved::of(&mut self.saved, self.store, &self.record.name)?;
         let (directory, name) = split(path);
         saved.keep(self.comparison.present.enter(directory)?, name, path, there)?;
         self.restored.kept += 1;
@@ -289,6 +314,14 @@ struct Saved {
 }
 
 impl Saved {
+    /// The record of a restore, which is begun with its first file.
+    fn of<'s>(saved: &'s mut Option<Self>, store: &Store, of: &RecordName) -> io::Result<&'s mut Self> {
+        match saved {
+            Some(saved) => Ok(saved),
+            saved => Ok(saved.insert(Self::begin(store, of)?)),
+        }
+    }
+
     fn begin(store: &Store, of: &RecordName) -> io::Result<Self> {
         let first = next_restore(store, of)?;
         for number in first..first.saturating_add(TRIES) {
@@ -346,6 +379,18 @@ impl Saved {
         }
         self.objects.next += 1;
         self.bytes += there.size;
+        Ok(())
+    }
+
+    /// Keeps a file that stays where it is.
+    fn keep_copy(&mut self, folder: &Folder, name: &[u8], path: &[u8]) -> Result<(), Obstacle> {
+        let number = self.objects.next;
+        let (group, own) = self.objects.place()?;
+        let (facts, way) = copy(folder, name, group, &own)?;
+        let object = Object { place: 0, number, way };
+        self.manifest.write_all(&Line::Item(item(path, &facts, Some(object))).encode())?;
+        self.objects.next += 1;
+        self.bytes += facts.size;
         Ok(())
     }
 
