@@ -180,7 +180,7 @@ impl Explained {
         ExplainForm {
             leaves: self.leaves.iter().map(leaf).collect(),
             fed: self.fed.iter().map(fed).collect(),
-            destroys: self.losses.operands.iter().map(loss).chain(asked).chain(unknown).collect(),
+            destroys: self.losses.expected().map(loss).chain(asked).chain(unknown).collect(),
             terminal: self.verdict == Fed::Nothing,
             why: self.why(),
         }
@@ -220,11 +220,14 @@ impl Explained {
             };
             text += &format!("fed: {} by {}: {excuse}\n", named(&fed.name), source(fed.by));
         }
-        for operand in &self.losses.operands {
-            let how = match (operand.loss, operand.extent) {
-                (Loss::Bytes, _) => ": its content",
-                (Loss::Name, Extent::Tree) => ", with all below it",
-                (Loss::Name, Extent::Itself) => "",
+        for operand in self.losses.expected() {
+            let how = match (operand.loss, &operand.extent) {
+                (_, Extent::Overlay { sources, .. }) => {
+                    format!(", what has names of {}", escape_line(&lossy(&sources.shown()), WORD_COLUMNS))
+                }
+                (Loss::Bytes, _) => ": its content".to_owned(),
+                (Loss::Name, Extent::Tree) => ", with all below it".to_owned(),
+                (Loss::Name, Extent::Itself) => String::new(),
             };
             text += &format!("destroys: {}{how}\n", escape_line(&lossy(&operand.path.shown()), WORD_COLUMNS));
         }

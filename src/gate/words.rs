@@ -175,14 +175,30 @@ impl<'l> Words<'l> {
         Wanted::new(option).answer(self, self.operands.len(), Reading::Any)
     }
 
-    /// The value of an option that stands in a word of its own.
+    /// The value of an option: in the next word, or behind it in its own. Long ones may be cut short.
     #[must_use]
-    pub fn value_of(&self, letter: char, long: &str) -> Option<&'l Argument> {
-        let is_it = |option: &[u8]| match option.strip_prefix(b"--") {
-            Some(name) => name == long.as_bytes(),
-            None => option.last() == u8::try_from(letter).ok().as_ref(),
-        };
-        self.options.iter().find(|(option, _)| option.text().is_some_and(is_it)).and_then(|(_, next)| *next)
+    pub fn value_of(&self, letter: u8, long: &str) -> Option<Argument> {
+        self.options.iter().find_map(|(option, next)| {
+            let lead = lead(option);
+            let (is_it, value) = match lead.strip_prefix(b"--") {
+                Some(long_form) => {
+                    let length = long_form.iter().position(|byte| *byte == b'=').unwrap_or(long_form.len());
+                    let is_it = length > 2 && long.as_bytes().starts_with(&long_form[..length]);
+                    (is_it, long_form.get(length + 1..))
+                }
+                None => {
+                    let letters = self.known.map_or(&lead[1..], |known| known.bundle(lead));
+                    let at = letters.iter().position(|byte| *byte == letter);
+                    (at.is_some(), at.and_then(|at| lead.get(at + 2..)).filter(|value| !value.is_empty()))
+                }
+            };
+            match value {
+                _ if !is_it => None,
+                Some(value) => Some(option.with_first(value)),
+                None if option.text().is_none() => Some(option.with_first(b"")),
+                None => next.cloned(),
+            }
+        })
     }
 
     /// One statement as the only operand, without options.

@@ -27,6 +27,13 @@ pub(super) fn paths(pattern: &PathPattern, from: &[u8], until: Instant) -> (BTre
     let mut search = Search { left: limits::KEPT_MATCHES_MAX, until, cut: None };
     let mut at = BTreeSet::from([begin.to_vec()]);
     for (index, step) in pattern.steps.iter().enumerate() {
+        if let Step::Unless(directory) = step {
+            let is_there = |path: &Vec<u8>| search.directory(path, b".").is_some();
+            if paths(directory, from, until).0.iter().any(is_there) {
+                return (BTreeSet::new(), search.cut);
+            }
+            continue;
+        }
         let is_last = index + 1 == pattern.steps.len();
         at = at.iter().flat_map(|path| search.step(path, step, is_last)).collect();
     }
@@ -43,6 +50,7 @@ struct Search {
 impl Search {
     fn step(&mut self, path: &[u8], step: &Step, is_last: bool) -> Vec<Vec<u8>> {
         match step {
+            Step::Unless(_) => vec![path.to_vec()],
             Step::Name(name) if name == b"." || name.is_empty() => vec![path.to_vec()],
             Step::Name(name) if name == b".." => vec![split(path).0.to_vec()],
             Step::Name(name) if is_last => vec![join(path, name)],

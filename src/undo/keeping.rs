@@ -15,11 +15,11 @@ use std::time::Instant;
 use super::exceptions::Exceptions;
 use super::expansion::{self, Cut};
 use super::git::{Git, Places};
-use super::manifest::{Bytes, Head, Item, Line, Missed, Object, VERSION, Way, Why};
+use super::manifest::{Around, Bytes, Head, Item, Line, Missed, Object, VERSION, Way, Why};
 use super::present::is_missing;
 use super::repository::{OwnFiles, RepositoryLoss};
 use super::store::{Objects, Store, join, manifest_name, record_name, split};
-use super::{Extent, Loss, Losses, Operand, Step};
+use super::{Extent, Loss, Losses, Operand, PathPattern, Step};
 use crate::limits;
 use crate::sys::folder::{self, Entry, Facts, Folder, Sort};
 
@@ -88,6 +88,7 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         inodes: HashMap::new(),
         names: HashSet::new(),
         trees: HashSet::new(),
+        around: HashSet::new(),
         copied: 0,
         part: Part::Named,
         shows_links: losses.shows_links,
@@ -104,7 +105,7 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         places: vec![Bytes(collector.store.path.clone())],
     }))?;
     for word in &losses.unknown {
-        collector.miss(word, Why::Unknown)?;
+        collector.miss(word, if word.ends_with(b"shred") { Why::Wiped } else { Why::Unknown })?;
     }
     // Files that change in place come first: a link to one is no copy.
     let (bytes, names): (Vec<&Operand>, Vec<&Operand>) =
@@ -137,19 +138,33 @@ fn may_have_files(loss: &RepositoryLoss, directory: &Path) -> bool {
         || plain.into_iter().flatten().any(|path| directory.join(OsStr::from_bytes(path)).symlink_metadata().is_ok())
 }
 
-fn may_stand_there(Operand { path, loss, .. }: &Operand, directory: &Path) -> bool {
-    let mut place = if path.is_absolute { PathBuf::from("/") } else { directory.to_owned() };
-    for step in &path.steps {
+fn may_stand_there(Operand { path, loss, extent }: &Operand, directory: &Path) -> bool {
+    let is_directory = |path: &Path| path.metadata().is_ok_and(|there| there.is_dir());
+    let is_elsewhere = path.steps.iter().any(|step| match step {
+        Step::Unless(other) => literal(other, directory).is_some_and(|other| is_directory(&other)),
+        _ => false,
+    });
+    let Some(place) = literal(path, directory).filter(|_| !is_elsewhere) else { return !is_elsewhere };
+    match (loss, extent) {
+        (_, Extent::Overlay { .. }) | (Loss::Name, _) => place.symlink_metadata().is_ok(),
+        // What is written to a device or a FIFO replaces nothing.
+        (Loss::Bytes, _) => place.metadata().is_ok_and(|there| there.is_file()),
+    }
+}
+
+/// The path of a pattern that matches only one.
+fn literal(pattern: &PathPattern, directory: &Path) -> Option<PathBuf> {
+    let mut place = if pattern.is_absolute { PathBuf::from("/") } else { directory.to_owned() };
+    for step in &pattern.steps {
         match step {
+            // The dot counts where it follows a link, and only a written one does that.
+            Step::Name(name) if name == b"." => place.as_mut_os_string().push("/."),
             Step::Name(name) => place.push(OsStr::from_bytes(name)),
-            Step::Matching(_) | Step::Any => return true,
+            Step::Unless(_) => {}
+            Step::Matching(_) | Step::Any => return None,
         }
     }
-    match loss {
-        Loss::Name => place.symlink_metadata().is_ok(),
-        // What is written to a device or a FIFO replaces nothing.
-        Loss::Bytes => place.metadata().is_ok_and(|there| there.is_file()),
-    }
+    Some(place)
 }
 
 struct Collector<'a> {
@@ -165,6 +180,8 @@ struct Collector<'a> {
     names: HashSet<((u64, u64), Vec<u8>)>,
     /// Directories that are kept with all that is below.
     trees: HashSet<(u64, u64)>,
+    /// Directories whose times are in the manifest.
+    around: HashSet<(u64, u64)>,
     /// Bytes.
     copied: u64,
     part: Part,
@@ -212,12 +229,18 @@ impl Collector<'_> {
     }
 
     fn miss(&mut self, path: &[u8], why: Why) -> io::Result<()> {
+        self.miss_file(path, why, None)
+    }
+
+    /// `before` is what is at the path, if its bytes may change.
+    fn miss_file(&mut self, path: &[u8], why: Why, before: Option<Facts>) -> io::Result<()> {
         // What is excepted is not to be kept.
         self.kept.missed += u64::from(why != Why::Excepted);
         if self.written > limits::MANIFEST_BYTES_MAX {
             return Ok(());
         }
-        self.put(&Line::Missed(Missed { path: Bytes(path.to_vec()), why }))
+        let was = before.map(|before| (before.size, before.mtime));
+        self.put(&Line::Missed(Missed { path: Bytes(path.to_vec()), why, was }))
     }
 
     /// True if no more can be kept.
@@ -226,59 +249,116 @@ impl Collector<'_> {
     }
 
     fn operand(&mut self, operand: &Operand, from: &[u8]) -> io::Result<()> {
-        let (paths, cut) = expansion::paths(&operand.path, from, self.keeping.until);
-        if let Some(cut) = cut {
-            let why = if cut == Cut::Forbidden { Why::Forbidden } else { Why::TooLate };
-            self.miss(&operand.path.shown(), why)?;
+        let paths = self.paths(&operand.path, from)?;
+        if let Extent::Overlay { sources, is_inside } = &operand.extent {
+            let sources = self.paths(sources, from)?;
+            return self.overlay(paths, &sources, *is_inside, operand.loss);
         }
         // `**` alone reaches as far as a tree.
         let is_tree = operand.extent == Extent::Tree;
         for path in without_what_is_below(paths, is_tree) {
-            let path = if operand.loss == Loss::Bytes { behind_links(path) } else { path };
-            if self.path(&path, operand.loss, operand.extent)? == Stood::BelowLink {
+            if self.path(path.clone(), operand.loss, is_tree)? == Stood::BelowLink {
                 self.miss(&path, Why::Failed)?;
             }
         }
         Ok(())
     }
 
-    /// Keeps what stands at a path without links on the way.
-    fn path(&mut self, path: &[u8], loss: Loss, extent: Extent) -> io::Result<Stood> {
-        if self.is_over() {
-            return self.miss(path, Why::TooLate).map(|()| Stood::Something);
+    fn paths(&mut self, pattern: &PathPattern, from: &[u8]) -> io::Result<BTreeSet<Vec<u8>>> {
+        let (paths, cut) = expansion::paths(pattern, from, self.keeping.until);
+        if let Some(cut) = cut {
+            let why = if cut == Cut::Forbidden { Why::Forbidden } else { Why::TooLate };
+            self.miss(&pattern.shown(), why)?;
         }
-        let is_tree = extent == Extent::Tree;
-        let (directory, name) = split(path);
+        Ok(paths)
+    }
+
+    /// Keeps what stands at a path.
+    fn path(&mut self, path: Vec<u8>, loss: Loss, is_tree: bool) -> io::Result<Stood> {
+        let path = if loss == Loss::Bytes { behind_links(path) } else { path };
+        if self.is_over() {
+            return self.miss(&path, Why::TooLate).map(|()| Stood::Something);
+        }
+        let (directory, name) = split(&path);
         let found = Folder::enter(directory).and_then(|folder| folder.look(name).map(|facts| (folder, facts)));
-        match found {
+        let (folder, facts) = match found {
+            Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stood::Nothing),
             Err(error) if is_missing(&error) => return Ok(Stood::BelowFile),
             Err(error) if folder::is_link(&error) => return Ok(Stood::BelowLink),
-            Err(error) => self.miss(path, why(&error))?,
-            Ok(_) if self.store.holds(path) => self.miss(path, Why::InStore)?,
-            Ok((_, facts))
-                if self.part == Part::Named && self.keeping.except.cover(path, facts.sort == Sort::Directory) =>
-            {
-                self.miss(path, Why::Excepted)?;
-            }
-            Ok((folder, facts)) if facts.sort != Sort::Directory => {
-                let home = folder.facts()?.identity();
-                self.file(&folder, home, path, name, loss, false)?;
-            }
-            Ok(_) if loss == Loss::Bytes => {}
-            // Root removes what is hidden, too.
-            Ok(_) if is_tree && self.store.is_below(path) && folder::own_user() == 0 => {
-                self.miss(path, Why::InStore)?
-            }
-            Ok((folder, _)) if is_tree => {
-                if self.store.is_below(path) {
-                    self.store.folder.hide_names()?;
-                }
-                self.tree(&folder, path, name)?;
-            }
-            Ok((_, facts)) => self.directory(path, &facts)?,
+            Err(error) => return self.miss(&path, why(&error)).map(|()| Stood::Something),
+        };
+        let is_directory = facts.sort == Sort::Directory;
+        let holds_store = is_tree && is_directory && self.store.is_below(&path);
+        // Root removes what is hidden, too.
+        if self.store.holds(&path) || holds_store && folder::own_user() == 0 {
+            return self.miss(&path, Why::InStore).map(|()| Stood::Something);
+        }
+        if self.part == Part::Named && self.keeping.except.cover(&path, is_directory) {
+            return self.miss(&path, Why::Excepted).map(|()| Stood::Something);
+        }
+        if holds_store {
+            self.store.folder.hide_names()?;
+        }
+        let home = folder.facts()?;
+        if !self.trees.contains(&home.identity()) && self.around.insert(home.identity()) {
+            self.put(&Line::Around(Around { path: Bytes(directory.to_vec()), mtime: home.mtime, left: None }))?;
+        }
+        match facts.sort {
+            Sort::Directory if loss == Loss::Bytes => {}
+            Sort::Directory if is_tree => self.tree(&folder, &path, name)?,
+            Sort::Directory => self.directory(&folder, name, &path, &facts)?,
+            _ => self.file(&folder, home.identity(), &path, name, loss, false)?,
         }
         Ok(Stood::Something)
+    }
+
+    /// Keeps what has the same names as what is copied over it. Only directories that both have are looked at.
+    fn overlay(
+        &mut self,
+        targets: BTreeSet<Vec<u8>>,
+        sources: &BTreeSet<Vec<u8>>,
+        is_inside: bool,
+        loss: Loss,
+    ) -> io::Result<()> {
+        let is_there = |path: &[u8]| {
+            let (directory, name) = split(path);
+            Folder::enter(directory).is_ok_and(|folder| folder.look(name).is_ok())
+        };
+        let (there, to_come): (Vec<_>, Vec<_>) = sources.iter().partition(|source| is_there(source));
+        let mut ahead = Vec::new();
+        for target in targets.into_iter().map(behind_links).filter(|target| is_there(target)) {
+            if sources.is_empty() || !to_come.is_empty() {
+                // The command makes it first.
+                self.miss(&target, Why::Unknown)?;
+            }
+            let is_inside = is_inside && Folder::enter(&target).is_ok();
+            let put = |source: &[u8]| if is_inside { join(&target, split(source).1) } else { target.clone() };
+            ahead.extend(there.iter().map(|source| (source.to_vec(), put(source))));
+        }
+        while let Some((source, target)) = ahead.pop() {
+            if self.is_over() {
+                self.miss(&target, Why::TooLate)?;
+                continue;
+            }
+            let (directory, name) = split(&source);
+            let Ok(from) = Folder::enter(directory) else { continue };
+            let Ok(facts) = from.look(name) else { continue };
+            match (from.inner(name), Folder::enter(&behind_links(target.clone()))) {
+                (Ok(from), Ok(to)) if facts.sort == Sort::Directory => {
+                    let target = behind_links(target);
+                    let entries = from.list().unwrap_or_default();
+                    let both = entries.into_iter().filter(|entry| to.look(&entry.name).is_ok());
+                    ahead.extend(both.map(|entry| (join(&source, &entry.name), join(&target, &entry.name))));
+                }
+                // Others than files are not written to: they are put in place of what is there.
+                _ => {
+                    let loss = if facts.sort == Sort::File { loss } else { Loss::Name };
+                    self.path(target, loss, false)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Keeps what git says that a command of git would destroy.
@@ -287,6 +367,12 @@ impl Collector<'_> {
         let (directories, cut) = expansion::paths(&loss.directory, from, self.keeping.until);
         if cut.is_some() {
             self.miss(&name, Why::Unknown)?;
+        }
+        let is_there = |path: &Vec<u8>| Path::new(OsStr::from_bytes(path)).is_dir();
+        let mut directories: Vec<_> = directories.into_iter().filter(is_there).collect();
+        if directories.is_empty() {
+            // A cd that fails leaves the command where it was.
+            directories.push(from.to_vec());
         }
         for directory in directories {
             let (environment, until) = (self.keeping.environment, self.keeping.until);
@@ -318,7 +404,7 @@ impl Collector<'_> {
         let path = join(top, name.strip_suffix(b"/").unwrap_or(name));
         let mut at = &path[..];
         while at.len() > top.len()
-            && matches!(self.path(at, Loss::Name, Extent::Tree)?, Stood::BelowFile | Stood::BelowLink)
+            && matches!(self.path(at.to_vec(), Loss::Name, true)?, Stood::BelowFile | Stood::BelowLink)
         {
             at = split(at).0;
         }
@@ -331,11 +417,11 @@ impl Collector<'_> {
         }
         self.part = Part::GitAside;
         for log in places.logs() {
-            self.path(&log, Loss::Bytes, Extent::Itself)?;
+            self.path(log, Loss::Bytes, false)?;
         }
         self.part = Part::Git;
         if let Some(stashes) = places.stashes() {
-            self.path(&stashes, Loss::Bytes, Extent::Itself)?;
+            self.path(stashes, Loss::Bytes, false)?;
         }
         for directory in &places.own {
             let entries = match Folder::enter(directory).and_then(|folder| folder.list()) {
@@ -353,7 +439,7 @@ impl Collector<'_> {
                 };
                 if is_kept {
                     self.part = if entry.name == b"index" { Part::GitAside } else { Part::Git };
-                    self.path(&join(directory, &entry.name), Loss::Name, Extent::Tree)?;
+                    self.path(join(directory, &entry.name), Loss::Name, true)?;
                 }
             }
         }
@@ -361,8 +447,18 @@ impl Collector<'_> {
         Ok(())
     }
 
-    fn directory(&mut self, path: &[u8], facts: &Facts) -> io::Result<()> {
-        self.put(&Line::Item(item(path, facts, None)))
+    /// Keeps a directory itself, which is this name in its parent.
+    fn directory(&mut self, parent: &Folder, name: &[u8], path: &[u8], facts: &Facts) -> io::Result<()> {
+        let mut item = item(path, facts, None);
+        match parent.attributes(name) {
+            Ok(attributes) => {
+                item.xattrs = attributes.into_iter().map(|(name, value)| (Bytes(name), Bytes(value))).collect();
+            }
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => self.miss(path, Why::TooLarge)?,
+            // The file system has none.
+            Err(_) => {}
+        }
+        self.put(&Line::Item(item))
     }
 
     /// Keeps a directory with all that is below it.
@@ -427,7 +523,7 @@ impl Collector<'_> {
                 return self.miss(path, Why::InStore).map(|()| None);
             }
             self.store.folder.hide_names()?;
-            let line = Missed { path: Bytes(self.store.path.clone()), why: Why::InStore };
+            let line = Missed { path: Bytes(self.store.path.clone()), why: Why::InStore, was: None };
             return self.put(&Line::Missed(line)).map(|()| None);
         }
         if !self.trees.insert(facts.identity()) {
@@ -436,7 +532,7 @@ impl Collector<'_> {
         let entries = match folder.list() {
             Ok(entries) => entries,
             Err(error) => {
-                self.directory(path, &facts)?;
+                self.directory(parent, name, path, &facts)?;
                 return self.miss(path, why(&error)).map(|()| None);
             }
         };
@@ -447,7 +543,7 @@ impl Collector<'_> {
         if facts.dev != dev && !self.can_link(&folder, &entries) {
             return self.miss(path, Why::Failed).map(|()| None);
         }
-        self.directory(path, &facts)?;
+        self.directory(parent, name, path, &facts)?;
         let mut below = Vec::new();
         for (index, entry) in entries.into_iter().enumerate() {
             let is_directory = entry
@@ -517,7 +613,10 @@ impl Collector<'_> {
                 self.put(&Line::Item(Item { is_aside, ..item(path, &facts, Some(object)) }))
             }
             Err(error) if is_missing(&error) => Ok(()),
-            Err(error) => self.miss(path, why(&error)),
+            Err(error) => {
+                let before = folder.look(name).ok().filter(|_| loss == Loss::Bytes);
+                self.miss_file(path, why(&error), before)
+            }
         }
     }
 

@@ -19,6 +19,7 @@ pub const VERSION: u32 = 1;
 pub enum Line {
     Head(Head),
     Item(Item),
+    Around(Around),
     /// A path that is not kept.
     Missed(Missed),
     /// The last line: all that was to be kept has been looked at.
@@ -113,11 +114,25 @@ pub enum Way {
     Copy,
 }
 
+/// A directory that is not kept itself. Its time changes when names in it go away, and when they come back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Around {
+    pub path: Bytes,
+    /// Before the command, as all times here.
+    pub mtime: (i64, u32),
+    /// After the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<(i64, u32)>,
+}
+
 /// A path that is not kept, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missed {
     pub path: Bytes,
     pub why: Why,
+    /// The size and the time of a file that may change in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<(u64, (i64, u32))>,
 }
 
 /// Why a path is not kept.
@@ -136,6 +151,8 @@ pub enum Why {
     TooLate,
     /// There is no room for it on the disk.
     NoRoom,
+    /// It was to be wiped.
+    Wiped,
     /// It lies in the store, or the store in it, and no other place can be had.
     InStore,
     /// The system refused it for another reason.
@@ -240,7 +257,7 @@ mod tests {
             xattrs: vec![(Bytes(b"user.a".to_vec()), Bytes(vec![0, 255]))],
             object: Some(Object { place: 0, number: 4097, way: Way::Link }),
         };
-        let missed = Missed { path: Bytes(b"$x/*".to_vec()), why: Why::Unknown };
+        let missed = Missed { path: Bytes(b"$x/*".to_vec()), why: Why::Unknown, was: Some((1, (2, 3))) };
         for line in [Line::Item(item), Line::Missed(missed), Line::Done { settled: true, bytes: 5, is_cut: true }] {
             let written = line.encode();
             assert_eq!(written.iter().filter(|byte| **byte == b'\n').count(), 1);

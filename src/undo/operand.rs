@@ -22,10 +22,12 @@ impl PathPattern {
     /// The path as it may be written, with a backslash before each character of patterns in a name.
     #[must_use]
     pub fn shown(&self) -> Vec<u8> {
-        let steps = self.steps.iter().map(|step| match step {
+        let is_shown = |step: &&Step| !matches!(step, Step::Unless(_)) && **step != Step::here();
+        let steps = self.steps.iter().filter(is_shown).map(|step| match step {
             Step::Name(name) => escaped(name),
             Step::Matching(pattern) => pattern.clone(),
             Step::Any => b"**".to_vec(),
+            Step::Unless(_) => Vec::new(),
         });
         let path = steps.collect::<Vec<_>>().join(&b'/');
         match (self.is_absolute, path.is_empty()) {
@@ -44,12 +46,20 @@ fn escaped(name: &[u8]) -> Vec<u8> {
 /// A step of a path, from one directory into the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A name, also `..`.
+    /// A name, also `..`; `.` at the end, where a link before it is followed.
     Name(Vec<u8>),
     /// All names that match: `*`, `?` and `[…]`, of which `*` and `?` match a leading dot, too.
     Matching(Vec<u8>),
     /// No step, or any number of them: `**`.
     Any,
+    /// No step. The path is none if this is a directory: a `cd` leads there, and not here.
+    Unless(PathPattern),
+}
+
+impl Step {
+    pub(super) fn here() -> Self {
+        Self::Name(b".".to_vec())
+    }
 }
 
 /// What happens to the file.
@@ -62,9 +72,14 @@ pub enum Loss {
 }
 
 /// How far it reaches below the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
     Itself,
     /// With all that is below it, if it is a directory.
     Tree,
+    /// What has the same name as something of these sources, which are copied into the path, or else onto it.
+    Overlay {
+        sources: PathPattern,
+        is_inside: bool,
+    },
 }

@@ -21,16 +21,29 @@ pub struct Losses {
     pub shows_links: bool,
 }
 
+impl Losses {
+    /// The operands of a text whose `cd`s lead to directories.
+    pub fn expected(&self) -> impl Iterator<Item = &Operand> {
+        let is_expected = |operand: &&Operand| !matches!(operand.path.steps.first(), Some(Step::Unless(_)));
+        self.operands.iter().filter(is_expected)
+    }
+}
+
 /// What a command destroys whose leaves are these, in their order. Removed files of other hosts, containers and users are
 /// unknown.
 #[must_use]
 pub fn losses(leaves: &[Leaf]) -> Losses {
     let mut found = Losses::default();
+    let mut detours = Detours::default();
     for (at, leaf) in leaves.iter().enumerate() {
-        let mut own = LeafLosses { leaf, operands: Vec::new(), repository: None, is_unknown: false };
+        let mut own = LeafLosses::of(leaf);
         found.shows_links |= shows_links(leaf);
         own.by_program(leaves[at + 1..].iter().any(removes));
         leaf.redirects.iter().for_each(|redirect| own.by_redirection(redirect));
+        if own.is_filled_by_find {
+            leaves.iter().filter(|leaf| base_name(&leaf.program) == b"find").for_each(|find| own.starts_of_find(find));
+        }
+        detours.take(&mut own);
         if own.operands.is_empty() && own.repository.is_none() && !own.is_unknown {
             continue;
         }
@@ -99,9 +112,15 @@ struct LeafLosses<'l> {
     operands: Vec<Operand>,
     repository: Option<RepositoryLoss>,
     is_unknown: bool,
+    /// Some words are what find finds.
+    is_filled_by_find: bool,
 }
 
 impl<'l> LeafLosses<'l> {
+    fn of(leaf: &'l Leaf) -> Self {
+        Self { leaf, operands: Vec::new(), repository: None, is_unknown: false, is_filled_by_find: false }
+    }
+
     /// `is_before_removal`: something may be removed later.
     fn by_program(&mut self, is_before_removal: bool) {
         let leaf = self.leaf;
@@ -109,27 +128,34 @@ impl<'l> LeafLosses<'l> {
         let has = |option: &str| words.has(option) != Answer::No;
         match base_name(&leaf.program) {
             b"rm" if has("-r") || has("-R") || has("--recursive") => self.each(&words, Loss::Name, Extent::Tree),
+            b"rmdir" if has("-p") || has("--parents") => self.with_those_above(&words),
             b"rm" | b"unlink" | b"rmdir" => self.each(&words, Loss::Name, Extent::Itself),
+            // It writes over the files in place, so there is nothing to keep a link to.
+            b"shred" => self.is_unknown = words.operands().next().is_some(),
             b"find" => self.by_find(),
-            b"rsync" if ["--delete", "--del", "--delete-*"].into_iter().any(has) => {
-                if let Some(target) = words.operands().last() {
-                    self.add(target, Loss::Name, Extent::Tree);
-                }
-            }
+            b"rsync" if has("-n") || has("--dry-run") => {}
+            b"rsync" => self.by_rsync(&words),
             b"mv" => {
                 self.targets(&words, Loss::Name);
                 if is_before_removal {
                     self.each(&words, Loss::Name, Extent::Tree);
                 }
             }
+            b"sort" | b"curl" => self.output(&words, b'o', "output"),
+            b"wget" => self.output(&words, b'O', "output-document"),
+            b"gzip" | b"bzip2" | b"xz" | b"zstd" if ["-c", "--stdout", "-k", "--keep"].into_iter().any(has) => {}
+            b"gzip" | b"bzip2" | b"xz" => self.each(&words, Loss::Name, Extent::Itself),
             b"ln" if has("-f") || has("--force") => self.targets(&words, Loss::Name),
             b"install" => self.targets(&words, Loss::Name),
             b"cp" if has("-n") || has("--no-clobber") => {}
             b"cp" => {
-                if has("--remove-destination") || has("-f") || has("--force") {
+                let is_removed = words.has("--remove-destination") == Answer::Yes;
+                if is_removed || has("-f") || has("--force") {
                     self.targets(&words, Loss::Name);
                 }
-                self.targets(&words, Loss::Bytes);
+                if !is_removed {
+                    self.targets(&words, Loss::Bytes);
+                }
             }
             b"tee" if !has("-a") && !has("--append") => self.each(&words, Loss::Bytes, Extent::Itself),
             b"truncate" => self.each(&words, Loss::Bytes, Extent::Itself),
@@ -148,7 +174,6 @@ impl<'l> LeafLosses<'l> {
             }
             b"git" => self.by_git(&words),
             // It is to leave nothing, so nothing is kept of it.
-            b"shred" => self.is_unknown = true,
             _ => {}
         }
     }
@@ -159,25 +184,87 @@ impl<'l> LeafLosses<'l> {
         options.filter(|letters| !letters.starts_with(b"-")).any(|letters| letters.contains(&b'i'))
     }
 
-    /// What find itself removes: everything below the directories where it begins.
+    /// What find itself removes: everything below the directories where it begins. What it has others remove is theirs.
     fn by_find(&mut self) {
-        let words = || self.leaf.arguments.iter().map(Argument::text);
-        let removers: [&[u8]; 5] = [b"rm", b"unlink", b"rmdir", b"mv", b"sed"];
-        let runs = |options: [Option<&[u8]>; 2]| {
-            let is_exec = matches!(options[0], Some(b"-exec" | b"-execdir" | b"-ok" | b"-okdir"));
-            is_exec && options[1].is_none_or(|program| removers.contains(&base_name(program)))
+        let leaf = self.leaf;
+        if leaf.arguments.iter().any(|word| word.text() == Some(b"-delete")) {
+            self.starts_of_find(leaf);
+        }
+    }
+
+    fn starts_of_find(&mut self, find: &Leaf) {
+        let is_start = |word: &&Argument| !word.shown().starts_with(b"-") && !matches!(word.text(), Some(b"(" | b"!"));
+        let is_option = |word: &&Argument| matches!(word.text(), Some(b"-H" | b"-L" | b"-P"));
+        let options = find.arguments.iter().take_while(is_option).count();
+        let starts: Vec<_> = find.arguments.iter().skip(options).take_while(is_start).collect();
+        let mut own = LeafLosses::of(find);
+        if starts.is_empty() {
+            own.add(&Argument::from(&b"."[..]), Loss::Name, Extent::Tree);
+        }
+        starts.into_iter().for_each(|start| own.add(start, Loss::Name, Extent::Tree));
+        self.operands.append(&mut own.operands);
+        self.is_unknown |= own.is_unknown;
+    }
+
+    fn by_rsync(&mut self, words: &Words<'_>) {
+        let has = |option: &str| words.has(option) != Answer::No;
+        let mut sources: Vec<_> = words.operands().collect();
+        let Some(target) = sources.pop() else { return };
+        // `host:path`, and not `./a:b`.
+        let is_far = |word: &Argument| {
+            let shown = word.shown();
+            shown.iter().find(|byte| b":/".contains(byte)) == Some(&b':')
         };
-        let pairs = words().zip(words().skip(1)).map(|(one, two)| [one, two]);
-        if !words().any(|word| word == Some(b"-delete")) && !pairs.into_iter().any(runs) {
+        if is_far(target) {
             return;
         }
-        let is_start = |word: &&Argument| !word.shown().starts_with(b"-") && !matches!(word.text(), Some(b"(" | b"!"));
-        let options = words().take_while(|word| matches!(word, Some(b"-H" | b"-L" | b"-P"))).count();
-        let starts: Vec<_> = self.leaf.arguments.iter().skip(options).take_while(is_start).collect();
-        if starts.is_empty() {
-            self.add(&Argument::from(&b"."[..]), Loss::Name, Extent::Tree);
+        let is_in_place = has("--inplace") || has("--append") || has("--append-verify");
+        let is_deleting = ["--delete", "--del", "--delete-*"].into_iter().any(has);
+        let losses = [is_in_place.then_some(Loss::Bytes), (!is_deleting).then_some(Loss::Name)];
+        for loss in losses.into_iter().flatten() {
+            for source in &sources {
+                if is_far(source) {
+                    self.is_unknown = true;
+                } else {
+                    self.overlay(target, source, loss, !source.shown().ends_with(b"/"));
+                }
+            }
         }
-        starts.into_iter().for_each(|start| self.add(start, Loss::Name, Extent::Tree));
+        if is_deleting {
+            self.add(target, Loss::Name, Extent::Tree);
+        }
+    }
+
+    /// What is copied over the target with all that is below the source.
+    fn overlay(&mut self, target: &Argument, source: &Argument, loss: Loss, is_inside: bool) {
+        let shown = source.shown();
+        let has_name = !matches!(shown.rsplit(|byte| *byte == b'/').next(), Some(b"." | b".."));
+        match (self.pattern(target), self.pattern(source)) {
+            (Some(path), Some(sources)) => {
+                let extent = Extent::Overlay { sources, is_inside: is_inside && has_name };
+                self.operands.push(Operand { path, loss, extent });
+            }
+            _ => self.is_unknown = true,
+        }
+    }
+
+    /// The directories, and those above them that are written.
+    fn with_those_above(&mut self, words: &Words<'_>) {
+        for word in words.operands() {
+            self.add(word, Loss::Name, Extent::Itself);
+            let Some(text) = word.text() else { continue };
+            let slashes = text.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+            for above in slashes.collect::<Vec<_>>() {
+                self.add(&Argument::from(&text[..above]), Loss::Name, Extent::Itself);
+            }
+        }
+    }
+
+    /// The file that an option names.
+    fn output(&mut self, words: &Words<'_>, letter: u8, long: &str) {
+        if let Some(target) = words.value_of(letter, long) {
+            self.add(&target, Loss::Bytes, Extent::Itself);
+        }
     }
 
     fn by_dd(&mut self) {
@@ -207,33 +294,40 @@ impl<'l> LeafLosses<'l> {
     /// The targets of a program that copies, moves or links: the last operand, and each source's name in it.
     fn targets(&mut self, words: &Words<'_>, loss: Loss) {
         let mut sources: Vec<_> = words.operands().collect();
-        let named = words.value_of('t', "target-directory");
-        let Some(target) = named.or_else(|| sources.pop()) else { return };
+        let named = words.value_of(b't', "target-directory");
+        let Some(target) = named.clone().or_else(|| sources.pop().cloned()) else { return };
         if named.is_none() {
-            self.add(target, loss, Extent::Itself);
+            self.add(&target, loss, Extent::Itself);
         }
-        if words.has("-T") == Answer::Yes || words.has("--no-target-directory") == Answer::Yes {
-            return;
-        }
+        let is_recursive = ["-r", "-R", "-a", "--recursive", "--archive"].into_iter();
+        let is_recursive = is_recursive.map(|option| words.has(option)).any(|answer| answer != Answer::No);
+        let is_onto = words.has("-T") == Answer::Yes || words.has("--no-target-directory") == Answer::Yes;
         for source in sources {
-            let (Some(mut path), Some(source)) = (self.pattern(target), self.pattern(source)) else {
+            if base_name(&self.leaf.program) == b"cp" && is_recursive {
+                self.overlay(&target, source, loss, !is_onto);
+                continue;
+            }
+            if is_onto {
+                return;
+            }
+            // One that find moves may come over another one.
+            self.is_filled_by_find |= is_of_find(source, self.leaf);
+            let (Some(mut path), Some(source)) = (self.pattern(&target), self.pattern(source)) else {
                 self.is_unknown = true;
                 return;
             };
-            // Of `a/.` the names in it come into the target.
-            let Some(name) = source.steps.into_iter().next_back().filter(|step| *step != Step::Name(b"..".to_vec()))
-            else {
+            let mut names = source.steps.into_iter().rev().filter(|step| *step != Step::here());
+            let Some(name) = names.next().filter(|step| *step != Step::Name(b"..".to_vec())) else {
                 self.is_unknown = true;
                 continue;
             };
             path.steps.push(name);
-            let is_tree = ["-r", "-R", "-a"].into_iter().any(|option| words.has(option) != Answer::No);
-            self.operands.push(Operand { path, loss, extent: if is_tree { Extent::Tree } else { Extent::Itself } });
+            self.operands.push(Operand { path, loss, extent: Extent::Itself });
         }
     }
 
     fn each(&mut self, words: &Words<'_>, loss: Loss, extent: Extent) {
-        words.operands().for_each(|word| self.add(word, loss, extent));
+        words.operands().for_each(|word| self.add(word, loss, extent.clone()));
     }
 
     fn by_redirection(&mut self, redirect: &Redirection) {
@@ -243,7 +337,11 @@ impl<'l> LeafLosses<'l> {
     }
 
     fn add(&mut self, word: &Argument, loss: Loss, extent: Extent) {
-        if is_fresh(word) || is_of_find(word, self.leaf) {
+        if is_of_find(word, self.leaf) {
+            self.is_filled_by_find = true;
+            return;
+        }
+        if is_fresh(word) {
             return;
         }
         match self.pattern(word) {
@@ -269,6 +367,109 @@ impl<'l> LeafLosses<'l> {
         };
         Some(path.into_pattern())
     }
+}
+
+/// Programs that make directories into which a later `cd` goes.
+const MAKERS: [&[u8]; 9] = [b"mkdir", b"install", b"git", b"cp", b"mv", b"rsync", b"tar", b"unzip", b"ln"];
+
+/// What paths mean after what the text did before.
+#[derive(Debug, Default)]
+struct Detours {
+    /// The names of symbolic links that were made, and what they lead to.
+    links: Vec<(PathPattern, PathPattern)>,
+    has_made: bool,
+}
+
+impl Detours {
+    /// Adds to a leaf's operands what else they may be, and remembers what the leaf makes.
+    fn take(&mut self, own: &mut LeafLosses<'_>) {
+        let mut others = Vec::new();
+        for operand in &own.operands {
+            self.through_links(operand, &mut others);
+        }
+        own.operands.append(&mut others);
+        if let Some(directory) = own.leaf.directory.as_ref().and_then(directory_pattern) {
+            for operand in &own.operands {
+                self.of_directory(operand, &directory, &mut others);
+            }
+            own.operands.append(&mut others);
+        }
+        if base_name(&own.leaf.program) == b"ln" {
+            self.links_of(own);
+        }
+        self.has_made |= MAKERS.contains(&base_name(&own.leaf.program));
+    }
+
+    fn through_links(&self, operand: &Operand, others: &mut Vec<Operand>) {
+        for (name, target) in &self.links {
+            let below = operand.path.steps.strip_prefix(&name.steps[..]);
+            let Some(rest) = below.filter(|rest| !rest.is_empty() && operand.path.is_absolute == name.is_absolute)
+            else {
+                continue;
+            };
+            let path = PathPattern { steps: [&target.steps, rest].concat(), ..target.clone() };
+            others.push(Operand { path, ..operand.clone() });
+        }
+    }
+
+    /// An operand behind a `cd`: `x/..` is no step for a shell, and where there is no such directory, it stays where it was.
+    fn of_directory(&self, operand: &Operand, directory: &PathPattern, others: &mut Vec<Operand>) {
+        let Some(rest) = operand.path.steps.strip_prefix(&directory.steps[..]) else { return };
+        if operand.path.is_absolute != directory.is_absolute {
+            return;
+        }
+        let mut add = |is_absolute, before: &[Step]| {
+            let path = PathPattern { is_absolute, steps: [before, rest].concat() };
+            others.push(Operand { path, ..operand.clone() });
+        };
+        let mut logical: Vec<Step> = Vec::new();
+        for step in &directory.steps {
+            match (step, logical.last()) {
+                (Step::Name(name), Some(Step::Name(last))) if name == b".." && last != b".." => drop(logical.pop()),
+                _ => logical.push(step.clone()),
+            }
+        }
+        if logical != directory.steps {
+            add(directory.is_absolute, &logical);
+        }
+        if !self.has_made {
+            add(false, &[Step::Unless(directory.clone())]);
+        }
+    }
+
+    /// Links whose targets the words tell.
+    fn links_of(&mut self, own: &LeafLosses<'_>) {
+        let words = Words::of(own.leaf, &[]);
+        if words.has("-s") == Answer::No && words.has("--symbolic") == Answer::No {
+            return;
+        }
+        let mut sources: Vec<_> = words.operands().collect();
+        let Some(name) = words.value_of(b't', "target-directory").or_else(|| sources.pop().cloned()) else { return };
+        let Some(name) = own.pattern(&name) else { return };
+        for source in sources {
+            let mut read = PathReading::default();
+            let Some(source) = read.read(source, None).map(|()| read.into_pattern()) else { continue };
+            let inside = source.steps.iter().rev().find(|step| **step != Step::here()).cloned();
+            let inside = PathPattern { steps: name.steps.iter().cloned().chain(inside).collect(), ..name.clone() };
+            for link in [name.clone(), inside] {
+                let above = link.steps.len().saturating_sub(1);
+                let target = if source.is_absolute {
+                    source.clone()
+                } else {
+                    PathPattern { steps: [&link.steps[..above], &source.steps].concat(), ..link.clone() }
+                };
+                if self.links.len() < limits::DESTROYED_OPERANDS_MAX {
+                    self.links.push((link, target));
+                }
+            }
+        }
+    }
+}
+
+fn directory_pattern(directory: &Argument) -> Option<PathPattern> {
+    let mut path = PathReading::default();
+    path.read(directory, None)?;
+    Some(path.into_pattern())
 }
 
 /// Returns true for a path that mktemp has just made.
@@ -353,7 +554,11 @@ impl PathReading {
             },
         };
         let names = self.written.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".");
-        PathPattern { is_absolute: self.is_absolute(), steps: names.map(step).collect() }
+        let mut steps: Vec<Step> = names.map(step).collect();
+        // What ends in a slash is the directory behind a link.
+        let is_behind_link = self.written.ends_with(b"/") || self.written.ends_with(b"/.");
+        steps.extend((is_behind_link && !steps.is_empty()).then(Step::here));
+        PathPattern { is_absolute: self.is_absolute(), steps }
     }
 }
 
@@ -387,12 +592,19 @@ mod tests {
         let losses = losses(&Gate::default().leaves(text.as_bytes(), &home));
         let operand = |operand: &Operand| {
             let bytes = if operand.loss == Loss::Bytes { "=" } else { "" };
-            let tree = if operand.extent == Extent::Tree { "/" } else { "" };
-            format!("{bytes}{}{tree}", String::from_utf8_lossy(&operand.path.shown()))
+            let reach = match &operand.extent {
+                Extent::Itself => String::new(),
+                Extent::Tree => "/".to_owned(),
+                Extent::Overlay { sources, is_inside } => {
+                    let into = if *is_inside { "<" } else { "<<" };
+                    format!("{into}{}", String::from_utf8_lossy(&sources.shown()))
+                }
+            };
+            format!("{bytes}{}{reach}", String::from_utf8_lossy(&operand.path.shown()))
         };
         let unknown = losses.unknown.iter().map(|name| format!("?{}", String::from_utf8_lossy(name)));
         let repositories = losses.repositories.iter().map(repository);
-        losses.operands.iter().map(operand).chain(repositories).chain(unknown).collect::<Vec<_>>().join(" ")
+        losses.expected().map(operand).chain(repositories).chain(unknown).collect::<Vec<_>>().join(" ")
     }
 
     /// What git is asked, behind its options and its directory; `+` for its own files, `++` for all of them.
@@ -440,7 +652,17 @@ mod tests {
             ("find -L a -delete; find -delete", "a/ ./"),
             ("find a -type f -print", ""),
             ("rsync -a --delete x/ y", "y/"),
-            ("rsync -a x/ y", ""),
+            ("rsync -a x/ y", "y<<x"),
+            ("rsync -a --inplace x y; rsync x h:y; rsync -n x y; rsync h:x y", "=y<x y<x ?rsync"),
+            ("find a -execdir rm {} +; find b -exec sh -c 'rm \"$1\"' _ {} \\;", "a/ b/ a/ b/"),
+            ("rmdir -p a/b/c", "a/b/c a a/b"),
+            ("shred -u a", "?shred"),
+            ("sort -o a b; curl -o c d; wget -Oe f; gzip g; gzip -k h", "=a =c =e g"),
+            ("mv -tD a; cp --target=d b; install -t \"$HOME\"/x c", "D/a =d/b /h/x/c"),
+            ("cp -r a/. b; cp -rT c d; cp -a *.x y", "=b =b<<a =d =d<<c =y =y<*.x"),
+            ("ln -s /a/b l; rm -rf l/ l/x; rm l", "l/ l/x/ /a/b/ /a/b/x/ l"),
+            ("ln -s ../p d/l; cd d/l; rm x", "d/l/x d/../p/x"),
+            ("cd l/..; rm x", "l/../x x"),
             ("mv a b", "b b/a"),
             ("mv a b && rm -rf b", "b b/a a/ b/ b/"),
             ("mv -t d a b", "d/a d/b"),
@@ -448,7 +670,7 @@ mod tests {
             ("ln -sf a b; ln -s c d", "b b/a"),
             ("install -m 755 a /usr/bin", "/usr/bin /usr/bin/a"),
             ("cp a b; cp -n c d", "=b =b/a"),
-            ("cp -r a b", "=b =b/a/"),
+            ("cp -r a b", "=b =b<a"),
             ("echo x > out; echo y >> more; echo z >| all; cat < in", "=out =all"),
             ("echo x > /dev/null 2>&1", ""),
             ("echo x > \"$unknown\"", "?echo"),

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io::{self, Read};
 
-use super::manifest::{Head, Item, Kind, Line, Lines, Missed, Object, VERSION, Way, Why};
+use super::manifest::{Around, Head, Item, Kind, Line, Lines, Missed, Object, VERSION, Way, Why};
 use super::present::Present;
 use super::store::{self, Store, is_below, manifest_name, record_name, split};
 use crate::limits;
@@ -101,6 +101,8 @@ pub struct Record {
     pub head: Head,
     pub items: Vec<Item>,
     pub missed: Vec<Missed>,
+    /// Directories whose times have changed.
+    pub(super) around: Vec<Around>,
     /// Lines that say what no keeper writes.
     pub refused: u64,
     /// False if what kept it was ended before it had kept all.
@@ -120,6 +122,7 @@ impl Record {
         let (head, lines) = open(store, name)?;
         let mut last = None;
         let (mut items, mut missed, mut refused, mut is_whole) = (Vec::<Item>::new(), Vec::new(), 0, false);
+        let mut around = Vec::new();
         // Before something is moved, a restore says what stands there; if it was another file then, it says it once more.
         let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
         for line in lines {
@@ -130,6 +133,8 @@ impl Record {
                     break;
                 }
                 Line::Missed(line) => missed.push(line),
+                Line::Around(line) if is_plain(&line.path.0) => around.push(line),
+                Line::Around(_) => refused += 1,
                 Line::Item(item) if !is_sound(&item, head.places.len()) => refused += 1,
                 Line::Item(item) if name.restore.is_some() => {
                     let place = *places.entry(item.path.0.clone()).or_insert(items.len());
@@ -157,7 +162,7 @@ impl Record {
                 shared.entry(object.number).or_default().push(index);
             }
         }
-        Ok(Self { name: name.clone(), head, items, missed, refused, is_whole, directories, shared })
+        Ok(Self { name: name.clone(), head, items, missed, around, refused, is_whole, directories, shared })
     }
 
     /// The items that are one of these paths, or below; without paths, all.
@@ -169,6 +174,13 @@ impl Record {
 
 fn is_chosen(path: &[u8], paths: &[Vec<u8>]) -> bool {
     paths.is_empty() || paths.iter().any(|top| is_below(path, top))
+}
+
+impl Missed {
+    /// True if what stands at the path may be what stood there.
+    pub(super) fn is_as_before(&self, there: &Facts) -> bool {
+        self.was.is_none_or(|was| was == (there.size, there.mtime))
+    }
 }
 
 /// True if the path is absolute and has no step that leads elsewhere.
@@ -266,6 +278,7 @@ pub fn not_kept(why: Why) -> &'static str {
         Why::Excepted => "it is a cache, or excepted",
         Why::TooLate => "keeping took too long",
         Why::NoRoom => "there was no room on the disk",
+        Why::Wiped => "it is wiped so that nothing is left of it",
         Why::InStore => "it holds what is kept, or lies in it",
         Why::Failed => "it could not be kept",
     }
@@ -370,15 +383,15 @@ impl<'r> Comparison<'r> {
         }
         let missed = self.record.missed.iter().enumerate();
         let missed = missed.filter(|(_, missed)| match missed.why {
-            Why::Unknown => paths.is_empty(),
-            _ => is_chosen(&missed.path.0, paths) && !(is_plain(&missed.path.0) && self.is_there(&missed.path.0)),
+            Why::Unknown | Why::Wiped => paths.is_empty(),
+            _ => is_chosen(&missed.path.0, paths) && !(is_plain(&missed.path.0) && self.is_as_before(missed)),
         });
         plan.missed = missed.map(|(index, _)| index).collect();
         plan
     }
 
-    fn is_there(&mut self, path: &[u8]) -> bool {
-        matches!(self.present.look(path), Ok(Some(_)))
+    fn is_as_before(&mut self, missed: &Missed) -> bool {
+        matches!(self.present.look(&missed.path.0), Ok(Some(facts)) if missed.is_as_before(&facts))
     }
 
     /// How an item stands.

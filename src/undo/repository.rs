@@ -253,10 +253,9 @@ impl<'l> GitCall<'l> {
     }
 
     fn restore(&self) -> (Vec<Listing>, OwnFiles, Vec<&'l Argument>) {
-        let joined = self.options.iter().find_map(|option| option.strip_prefix(b"--source="));
-        let named = self.words.value_of('s', "source").and_then(Argument::text);
+        let named = self.words.value_of(b's', "source");
         let is_staged = self.has(&["--staged", "-S"]);
-        let since = match joined.or(named) {
+        let since = match named.as_ref().and_then(Argument::text) {
             Some(commit) => Since::Commit(commit.to_vec()),
             None => {
                 self.has_open_commit.set(self.has(&["-s", "--source"]));

@@ -91,6 +91,7 @@ impl<'r> Restorer<'r> {
     }
 
     fn all(mut self, todo: &[usize]) -> Restored {
+        let around = self.unchanged_around();
         for &index in todo {
             let done = self.item(index);
             self.note(index, done);
@@ -100,10 +101,39 @@ impl<'r> Restorer<'r> {
             let done = self.finish(index, identity);
             self.note(index, done);
         }
+        for (path, before, now) in around {
+            self.give_time(path, before, &now);
+        }
         if let Some(saved) = self.saved {
             self.restored.kept_as = Some(saved.finish());
         }
         self.restored
+    }
+
+    /// The directories around what comes back in which nothing has changed since the command: the path, the time that each
+    /// had before, and what it is now.
+    fn unchanged_around(&mut self) -> Vec<(&'r [u8], (i64, u32), Facts)> {
+        let record = self.record;
+        let around = if self.to.is_none() { &record.around[..] } else { &[] };
+        let unchanged = around.iter().filter_map(|around| {
+            let there = self.comparison.present.look(&around.path.0).ok()??;
+            let is_it = there.sort == Sort::Directory && around.left == Some(there.mtime);
+            is_it.then_some((&around.path.0[..], around.mtime, there))
+        });
+        unchanged.collect()
+    }
+
+    /// Gives a directory its time, if it is the same and something has come back into it.
+    fn give_time(&mut self, path: &[u8], mtime: (i64, u32), before: &Facts) {
+        let (above, name) = split(path);
+        let Ok(folder) = self.comparison.present.enter(above) else { return };
+        if let Ok(now) = folder.look(name)
+            && now.identity() == before.identity()
+            && now.mtime != before.mtime
+        {
+            // Other users' directories keep their times.
+            let _ = folder.give(name, &Facts { mtime, ..now });
+        }
     }
 
     fn note(&mut self, index: usize, done: Result<(), Obstacle>) {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use super::manifest::{Head, Item, Kind, Line, Lines, Missed, VERSION, Way, Why};
+use super::manifest::{Around, Head, Item, Kind, Line, Lines, Missed, VERSION, Way, Why};
 use super::present::Present;
 use super::store::{self, Store, manifest_name, record_name};
 use crate::sys::folder::{Folder, Sort};
@@ -43,6 +43,7 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
         objects: objects.ok(),
         present: Present::default(),
         above: Vec::new(),
+        around: Vec::new(),
         numbers: HashSet::new(),
         destroyed: Destroyed::default(),
         is_store_hidden: false,
@@ -52,7 +53,8 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
         let _ = store.folder.remove(&new);
         return Err(error);
     }
-    if settler.destroyed.files == 0 && settler.destroyed.directories == 0 {
+    let destroyed = settler.destroyed;
+    if destroyed.files == 0 && destroyed.directories == 0 && destroyed.missed == 0 {
         settler.numbers.clear();
         store.folder.remove(&name)?;
         store.folder.remove(&new)?;
@@ -77,6 +79,8 @@ struct Settler {
     present: Present,
     /// Directories that are still there, and stay in the manifest if something below them is gone.
     above: Vec<Item>,
+    /// Directories around what is kept, most of which are still there.
+    around: Vec<Around>,
     /// The objects of what is gone.
     numbers: HashSet<u64>,
     destroyed: Destroyed,
@@ -105,7 +109,11 @@ impl Settler {
                 }
                 Line::Item(item) => self.item(item)?,
                 Line::Missed(missed) => self.missed(missed)?,
+                Line::Around(around) => self.around.push(around),
             }
+        }
+        for around in std::mem::take(&mut self.around) {
+            self.around(around)?;
         }
         self.put(&Line::Done { settled: true, bytes: self.destroyed.bytes, is_cut })?;
         self.manifest.flush()
@@ -124,10 +132,11 @@ impl Settler {
             Fate::There => {}
             Fate::Lost => {
                 self.destroyed.missed += 1;
-                self.put(&Line::Missed(Missed { path: item.path, why: Why::Failed }))?;
+                self.put(&Line::Missed(Missed { path: item.path, why: Why::Failed, was: None }))?;
             }
             Fate::Gone => {
                 for above in std::mem::take(&mut self.above) {
+                    self.around.push(Around { path: above.path.clone(), mtime: above.mtime, left: None });
                     self.put(&Line::Item(above))?;
                 }
                 match item.object {
@@ -146,15 +155,28 @@ impl Settler {
         Ok(())
     }
 
+    fn around(&mut self, around: Around) -> io::Result<()> {
+        match self.present.look(&around.path.0) {
+            Ok(Some(there)) if there.sort == Sort::Directory => {
+                self.put(&Line::Around(Around { left: Some(there.mtime), ..around }))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn missed(&mut self, missed: Missed) -> io::Result<()> {
         self.is_store_hidden |= missed.why == Why::InStore;
-        let is_gone = missed.why != Why::Unknown
+        let is_text = matches!(missed.why, Why::Unknown | Why::Wiped);
+        let is_gone = !is_text
             && missed.path.0.starts_with(b"/")
-            && matches!(self.present.look(&missed.path.0), Ok(None));
+            && match self.present.look(&missed.path.0) {
+                Ok(there) => !there.is_some_and(|there| missed.is_as_before(&there)),
+                Err(_) => false,
+            };
         if is_gone && missed.why != Why::Excepted {
             self.destroyed.missed += 1;
         }
-        if is_gone || missed.why == Why::Unknown { self.put(&Line::Missed(missed)) } else { Ok(()) }
+        if is_gone || is_text { self.put(&Line::Missed(missed)) } else { Ok(()) }
     }
 
     fn fate(&mut self, item: &Item) -> Fate {

@@ -40,7 +40,7 @@ impl Place {
 
     /// Keeps what a command would destroy there.
     fn keep(&self, run: u64, paths: &[(&str, Loss, Extent)]) {
-        let operands = paths.iter().map(|(path, loss, extent)| operand(&self.work(path), *loss, *extent));
+        let operands = paths.iter().map(|(path, loss, extent)| operand(&self.work(path), *loss, extent.clone()));
         keep_in(self.home.path(), run, &operands.collect::<Vec<_>>());
     }
 
@@ -106,7 +106,7 @@ const BYTES: Loss = Loss::Bytes;
 const TREE: Extent = Extent::Tree;
 const ITSELF: Extent = Extent::Itself;
 
-fn make(path: &Path, text: &[u8], mode: u32, seconds: u64) {
+pub(crate) fn make(path: &Path, text: &[u8], mode: u32, seconds: u64) {
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let file = fs::File::options().read(true).open(path).unwrap();
@@ -114,7 +114,7 @@ fn make(path: &Path, text: &[u8], mode: u32, seconds: u64) {
 }
 
 /// All below a directory: names, sorts, modes, sizes, times, link counts, contents.
-fn all(top: &Path) -> Vec<String> {
+pub(crate) fn all(top: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut ahead = vec![top.to_owned()];
     while let Some(path) = ahead.pop() {
