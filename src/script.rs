@@ -28,6 +28,6 @@ pub use leaf::{
     Via,
 };
 pub use leaves::{Leaves, leaves, leaves_of_arguments, leaves_of_program};
-pub use programs::base_name;
+pub use programs::{base_name, is_listed};
 pub use tree::{Problem, RedirectKind};
 pub use values::VariableLookup;

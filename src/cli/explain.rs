@@ -173,7 +173,7 @@ impl Explained {
         let asked = |loss: &RepositoryLoss| LossForm::Asked {
             by: format!("git {}", lossy(&loss.subcommand)),
             asks: asks(loss),
-            own_files: loss.own != OwnFiles::Kept,
+            own_files: loss.all_own() != OwnFiles::Kept,
         };
         let asked = self.losses.repositories.iter().map(asked);
         let unknown = self.losses.unknown.iter().map(|by| LossForm::Unknown { by: lossy(by) });
@@ -235,7 +235,7 @@ impl Explained {
             for asked in asks(loss) {
                 text += &format!("destroys: what {} lists\n", escape_line(&asked, WORD_COLUMNS));
             }
-            if loss.own != OwnFiles::Kept {
+            if loss.all_own() != OwnFiles::Kept {
                 let name = escape_line(&lossy(&loss.subcommand), WORD_COLUMNS);
                 text += &format!("destroys: files of git itself, by git {name}\n");
             }
@@ -268,7 +268,7 @@ fn asks(loss: &RepositoryLoss) -> Vec<String> {
         let words = [&b"git"[..]].into_iter().chain(globals.clone()).chain(words);
         words.map(lossy).collect::<Vec<_>>().join(" ")
     };
-    loss.listings.iter().map(|listing| call(listing.call())).collect()
+    loss.all_listings().map(|listing| call(listing.call())).collect()
 }
 
 pub(super) fn lossy(bytes: &[u8]) -> String {

@@ -32,7 +32,9 @@ const FILTERS: &str = " cat head tail grep egrep fgrep zgrep rg sed awk gawk maw
 /// Programs that never read an answer from standard input: they ask only at the terminal.
 const ASK_ELSEWHERE: &str = " ssh scp sftp rsync ssh-copy-id sudo doas git gpg gpg2 ";
 
-pub(super) fn is_listed(name: &[u8], list: &str) -> bool {
+/// Returns true if the name is in a list between blanks.
+#[must_use]
+pub fn is_listed(name: &[u8], list: &str) -> bool {
     !name.is_empty() && list.as_bytes().split(|byte| *byte == b' ').any(|listed| listed == name)
 }
 

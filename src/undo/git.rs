@@ -57,7 +57,7 @@ impl Git<'_> {
     /// `None` if git finds no repository: then the command destroys nothing.
     pub(super) fn places(&self) -> io::Result<Option<Places>> {
         let mut words: Vec<&[u8]> = vec![b"rev-parse", b"--path-format=absolute", b"--git-dir", b"--git-common-dir"];
-        if !self.loss.listings.is_empty() {
+        if self.loss.all_listings().next().is_some() {
             words.push(b"--show-toplevel");
         }
         let said = match self.ask(&words) {

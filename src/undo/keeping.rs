@@ -113,7 +113,8 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
     for operand in bytes.into_iter().chain(names) {
         collector.operand(operand, &from)?;
     }
-    for loss in &losses.repositories {
+    let here = Path::new(OsStr::from_bytes(&from));
+    for loss in losses.repositories.iter().filter(|loss| may_have_files(loss, here)) {
         collector.repository(loss, &from)?;
     }
     collector.put(&Line::Done { settled: false, bytes: 0, is_cut: false })?;
@@ -385,7 +386,7 @@ impl Collector<'_> {
                     continue;
                 }
             };
-            for listing in &loss.listings {
+            for listing in loss.all_listings() {
                 match git.list(listing) {
                     Ok(names) => {
                         let mut names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
@@ -412,7 +413,8 @@ impl Collector<'_> {
     }
 
     fn own_files(&mut self, places: &Places, loss: &RepositoryLoss) -> io::Result<()> {
-        if loss.own == OwnFiles::Kept {
+        let own = loss.all_own();
+        if own == OwnFiles::Kept {
             return Ok(());
         }
         self.part = Part::GitAside;
@@ -433,7 +435,7 @@ impl Collector<'_> {
             };
             for entry in entries {
                 let is_kept = match &entry.name[..] {
-                    b"objects" => loss.own == OwnFiles::All,
+                    b"objects" => own == OwnFiles::All,
                     b"modules" => loss.subcommand == b"submodule",
                     name => !LEFT_OF_GIT.contains(&name),
                 };

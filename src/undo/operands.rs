@@ -4,7 +4,7 @@
 //! as unknown. Sources that are moved are operands, too, if something is removed later: it may be removed under its new name.
 
 use super::operand::{Extent, Loss, Operand, PathPattern, Step};
-use super::repository::{self, RepositoryLoss};
+use super::repository::{self, Effect, RepositoryLoss};
 use crate::gate::{Answer, Words};
 use crate::limits;
 use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, OutputOf, RedirectKind, Redirection, Via, base_name};
@@ -35,6 +35,8 @@ impl Losses {
 pub fn losses(leaves: &[Leaf]) -> Losses {
     let mut found = Losses::default();
     let mut detours = Detours::default();
+    // What each leaf of git does, and the leaves that the losses are of.
+    let (mut effects, mut of_leaves) = (Vec::new(), Vec::new());
     for (at, leaf) in leaves.iter().enumerate() {
         let mut own = LeafLosses::of(leaf);
         found.shows_links |= shows_links(leaf);
@@ -44,6 +46,7 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
             leaves.iter().filter(|leaf| base_name(&leaf.program) == b"find").for_each(|find| own.starts_of_find(find));
         }
         detours.take(&mut own);
+        effects.push(repository::effect(leaf, own.repository.as_ref()));
         if own.operands.is_empty() && own.repository.is_none() && !own.is_unknown {
             continue;
         }
@@ -61,8 +64,15 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
             own.operands.truncate(room);
             found.operands.append(&mut own.operands);
             let is_left = found.repositories.len() < limits::DESTROYED_REPOSITORIES_MAX;
-            found.repositories.extend(own.repository.filter(|_| is_left));
+            if let Some(loss) = own.repository.filter(|_| is_left) {
+                found.repositories.push(loss);
+                of_leaves.push(at);
+            }
         }
+    }
+    for (loss, of) in found.repositories.iter_mut().zip(of_leaves) {
+        let others = effects.iter().enumerate().filter(|(at, _)| *at != of).map(|(_, effect)| *effect);
+        loss.because_of_others = repository::because_of(others.max().unwrap_or(Effect::Nothing));
     }
     found
 }
@@ -173,7 +183,6 @@ impl<'l> LeafLosses<'l> {
                 }
             }
             b"git" => self.by_git(&words),
-            // It is to leave nothing, so nothing is kept of it.
             _ => {}
         }
     }
@@ -610,10 +619,10 @@ mod tests {
     /// What git is asked, behind its options and its directory; `+` for its own files, `++` for all of them.
     fn repository(loss: &RepositoryLoss) -> String {
         let listings =
-            loss.listings.iter().map(|listing| String::from_utf8_lossy(&listing.call().join(&b' ')).into_owned());
+            loss.all_listings().map(|listing| String::from_utf8_lossy(&listing.call().join(&b' ')).into_owned());
         let (listings, globals) = (listings.collect::<Vec<_>>().join("; "), loss.globals.join(&b' '));
         let directory = String::from_utf8_lossy(&loss.directory.shown()).into_owned();
-        let own = match loss.own {
+        let own = match loss.all_own() {
             repository::OwnFiles::Kept => "",
             repository::OwnFiles::ButObjects => "+",
             repository::OwnFiles::All => "++",
@@ -717,6 +726,19 @@ mod tests {
             ("git rm -r src", "ls-files -- src +"),
             ("git stash drop; git branch -D x", "+ +"),
             ("git gc", "++"),
+            (
+                "git add -A && git reset --hard",
+                "diff --name-only HEAD; diff --name-only HEAD; ls-files --others --exclude-standard +",
+            ),
+            ("git stash -a; git stash drop", "diff --name-only HEAD; ls-files --others +"),
+            (
+                "git fetch; git reset --hard o/m",
+                "diff --name-only o/m; ls-files; ls-files --others --exclude-standard +",
+            ),
+            (
+                "git branch -D x; git status; git checkout y",
+                "ls-files; ls-files --others --exclude-standard + diff --name-only -- y",
+            ),
             ("git worktree remove ../w; git -C d worktree remove w", "../w/ + [-C d] + ?git worktree"),
             ("git rebase --abort", "diff --name-only HEAD; diff --name-only ORIG_HEAD +"),
             ("GIT_DIR=x git reset --hard; ./git reset --hard; git -C \"$unknown\" clean -f", "?git reset ?git clean"),

@@ -4,7 +4,7 @@
 
 use super::operand::PathPattern;
 use crate::gate::{Answer, Words};
-use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, base_name};
+use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, base_name, is_listed};
 
 /// What a command of git would destroy in its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,22 @@ pub struct RepositoryLoss {
     pub globals: Vec<Vec<u8>>,
     pub subcommand: Vec<u8>,
     pub listings: Vec<Listing>,
+    /// What other commands of git in the text let it destroy. Git is asked for that only if it may destroy something at all.
+    pub because_of_others: Vec<Listing>,
     pub own: OwnFiles,
+}
+
+impl RepositoryLoss {
+    pub fn all_listings(&self) -> impl Iterator<Item = &Listing> {
+        self.listings.iter().chain(&self.because_of_others)
+    }
+
+    /// What of git's own files the command and the others in the text change.
+    #[must_use]
+    pub fn all_own(&self) -> OwnFiles {
+        let others = if self.because_of_others.is_empty() { OwnFiles::Kept } else { OwnFiles::ButObjects };
+        self.own.max(others)
+    }
 }
 
 /// Files of the work tree that a command would replace or remove. Without paths, all such.
@@ -45,11 +60,11 @@ pub enum Since {
 }
 
 /// Whether ignored files are among the untracked ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ignored {
     Left,
-    Too,
     Alone,
+    Too,
 }
 
 /// What a command would change of git's own files.
@@ -113,6 +128,60 @@ impl Listing {
     }
 }
 
+/// What a command of git does to what others in the same text destroy: git is asked before the first of them runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Effect {
+    Nothing,
+    /// Untracked files get into the index, and perhaps ignored ones.
+    Stages(Ignored),
+    /// References, the index or the work tree change.
+    Moves,
+}
+
+/// Subcommands that change neither index nor work tree, and no reference that another one may name.
+const QUIET: &str = " status log diff show rev-parse ls-files ls-tree ls-remote config remote describe blame grep cat-file \
+    for-each-ref version help push tag branch reflog shortlog rev-list merge-base name-rev check-ignore clean rm worktree \
+    format-patch archive count-objects diff-files diff-index diff-tree var whatchanged gc prune fsck ";
+
+/// `loss` is what the leaf itself destroys.
+pub(super) fn effect(leaf: &Leaf, loss: Option<&RepositoryLoss>) -> Effect {
+    if base_name(&leaf.program) != b"git" {
+        return Effect::Nothing;
+    }
+    let words = Words::of(leaf, &[]);
+    let mut operands = words.operands().map(|word| word.text().unwrap_or_default());
+    let (subcommand, second) = (operands.next(), operands.next());
+    let has = |options: &[&str]| options.iter().any(|option| words.has(option) != Answer::No);
+    match subcommand {
+        None => Effect::Nothing,
+        Some(b"stash") if loss.is_some() || matches!(second, Some(b"list" | b"show")) => Effect::Nothing,
+        Some(b"add" | b"stage" | b"stash") => {
+            let takes_ignored = has(&["-f", "--force", "-a", "--all"]);
+            Effect::Stages(if takes_ignored { Ignored::Too } else { Ignored::Left })
+        }
+        // A word that may be a branch.
+        Some(b"checkout") if !has(&["--"]) && loss.is_some_and(|loss| loss.own == OwnFiles::Kept) => Effect::Moves,
+        Some(b"rm") if has(&["--cached"]) => Effect::Moves,
+        Some(name) if loss.is_some() || is_listed(name, QUIET) => Effect::Nothing,
+        Some(_) => Effect::Moves,
+    }
+}
+
+/// What a command may destroy because of the others in the text.
+pub(super) fn because_of(others: Effect) -> Vec<Listing> {
+    let all = Vec::new;
+    match others {
+        Effect::Nothing => Vec::new(),
+        Effect::Stages(ignored) => vec![
+            Listing::Changed { since: Since::Commit(b"HEAD".to_vec()), paths: all() },
+            Listing::Untracked { ignored, paths: all() },
+        ],
+        Effect::Moves => {
+            vec![Listing::Tracked { paths: all() }, Listing::Untracked { ignored: Ignored::Left, paths: all() }]
+        }
+    }
+}
+
 /// What the words of git tell.
 #[derive(Debug, Default)]
 pub(super) struct GitReading {
@@ -141,6 +210,7 @@ pub(super) fn read(leaf: &Leaf, words: &Words<'_>, directory: Option<PathPattern
         globals,
         subcommand: call.subcommand.to_vec(),
         listings,
+        because_of_others: Vec::new(),
         own,
     };
     let trees = if is_elsewhere { Vec::new() } else { trees.into_iter().cloned().collect() };

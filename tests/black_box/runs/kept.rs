@@ -335,6 +335,8 @@ fn what_git_destroys_comes_back_with_its_index_and_its_references() {
         "git checkout -q . && git stash drop -q && git branch -qD other",
         "cd src; git checkout -q 4; git -C .. rm -qf src/3; git restore ../src/2",
         "git checkout -qf other -- && git stash clear",
+        "git add -A && git reset -q --hard && git stash -q && git stash drop -q",
+        "git checkout -q -f other && git branch -q -D main; git clean -fdq",
     ] {
         let host = Host::with(UNDO);
         host.call(REPOSITORY).run(Target::Real);
