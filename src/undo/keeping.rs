@@ -233,7 +233,7 @@ impl Collector<'_> {
         self.miss_file(path, why, None)
     }
 
-    /// `before` is what is at the path, if its bytes may change.
+    /// `before` is what is at the path, if it may stay there and change.
     fn miss_file(&mut self, path: &[u8], why: Why, before: Option<Facts>) -> io::Result<()> {
         // What is excepted is not to be kept.
         self.kept.missed += u64::from(why != Why::Excepted);
@@ -540,10 +540,10 @@ impl Collector<'_> {
         };
         let is_excepted = EXCEPTED.contains(&name) || self.keeping.except.have(path, true);
         if self.part == Part::Named && (is_excepted || is_cache(&folder, &entries)) {
-            return self.miss(path, Why::Excepted).map(|()| None);
+            return self.miss_file(path, Why::Excepted, Some(facts)).map(|()| None);
         }
         if facts.dev != dev && !self.can_link(&folder, &entries) {
-            return self.miss(path, Why::Failed).map(|()| None);
+            return self.miss_file(path, Why::Failed, Some(facts)).map(|()| None);
         }
         self.directory(parent, name, path, &facts)?;
         let mut below = Vec::new();

@@ -130,7 +130,7 @@ pub struct Around {
 pub struct Missed {
     pub path: Bytes,
     pub why: Why,
-    /// The size and the time of a file that may change in place.
+    /// The size and the time of what may stay there and change: a file, or a directory in which names go away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<(u64, (i64, u32))>,
 }

@@ -47,14 +47,14 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
         numbers: HashSet::new(),
         destroyed: Destroyed::default(),
         is_store_hidden: false,
+        has_unknown: false,
     };
     let written = settler.write(head, lines);
     if let Err(error) = written {
         let _ = store.folder.remove(&new);
         return Err(error);
     }
-    let destroyed = settler.destroyed;
-    if destroyed.files == 0 && destroyed.directories == 0 && destroyed.missed == 0 {
+    if settler.has_nothing() {
         settler.numbers.clear();
         store.folder.remove(&name)?;
         store.folder.remove(&new)?;
@@ -86,6 +86,8 @@ struct Settler {
     destroyed: Destroyed,
     /// True if the store lay in what the command would remove.
     is_store_hidden: bool,
+    /// True if a path was named to a person before the command ran, and nobody knows what became of what is there.
+    has_unknown: bool,
 }
 
 /// What became of a path.
@@ -119,15 +121,20 @@ impl Settler {
         self.manifest.flush()
     }
 
+    fn has_nothing(&self) -> bool {
+        let Destroyed { files, directories, missed, .. } = self.destroyed;
+        files == 0 && directories == 0 && missed == 0 && !self.has_unknown
+    }
+
     fn put(&mut self, line: &Line) -> io::Result<()> {
         self.manifest.write_all(&line.encode())
     }
 
-    fn item(&mut self, item: Item) -> io::Result<()> {
+    fn item(&mut self, mut item: Item) -> io::Result<()> {
         while self.above.last().is_some_and(|above| !store::is_below(&item.path.0, &above.path.0)) {
             self.above.pop();
         }
-        match self.fate(&item) {
+        match self.fate(&mut item) {
             Fate::There if item.kind == Kind::Directory => self.above.push(item),
             Fate::There => {}
             Fate::Lost => {
@@ -176,10 +183,11 @@ impl Settler {
         if is_gone && missed.why != Why::Excepted {
             self.destroyed.missed += 1;
         }
+        self.has_unknown |= is_text && missed.path.0.starts_with(b"/");
         if is_gone || is_text { self.put(&Line::Missed(missed)) } else { Ok(()) }
     }
 
-    fn fate(&mut self, item: &Item) -> Fate {
+    fn fate(&mut self, item: &mut Item) -> Fate {
         if !item.path.0.starts_with(b"/") {
             return Fate::There;
         }
@@ -198,7 +206,11 @@ impl Settler {
                 kept if kept.identity() != (item.dev, item.ino) => Fate::Lost,
                 // It has another name now.
                 kept if kept.links > item.links => Fate::There,
-                _ => Fate::Gone,
+                // Before its name went away, it may have been written.
+                kept => {
+                    (item.size, item.mtime) = (kept.size, kept.mtime);
+                    Fate::Gone
+                }
             },
             Some(kept) if kept.size == item.size => Fate::Gone,
             Some(_) => Fate::Lost,

@@ -1,5 +1,7 @@
 //! What a host with `--undo on` keeps before a command destroys it, and what it says of that.
 
+mod product;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -92,6 +94,70 @@ fn a_command_that_shows_link_counts_sees_no_other() {
     fs::write(host.home.join("two"), "text").expect("a file");
     assert_eq!(host.run("stat -c %h two d/one; find d -type f -links 1 -delete; rm two; ls d").out(), "1\n1\n");
     host.console_says("… #1: 2 files (8 bytes) gone or changed: rexec undo 1\n");
+    host.finish();
+}
+
+#[test]
+fn what_is_written_before_it_is_removed_comes_back_as_it_was_then() {
+    let host = Host::with(UNDO);
+    for name in ["log", "big"] {
+        fs::write(host.home.join(name), vec![b'x'; 2 << 20]).expect("a file");
+    }
+    host.run("echo more >>log; rm log");
+    host.console_says("… #1: 1 file (");
+    assert_eq!(said(&host.journal_home(), &["undo", "1", "--yes"]).1, 0);
+    let end = fs::read(host.home.join("log")).expect("it is back").split_off(2 << 20);
+    assert_eq!(end, b"more\n");
+    // One that is too large to be copied is named before and afterwards, as long as it is another.
+    host.run("echo >big");
+    host.console_says("… #2: 1 path gone, which could not be kept\n");
+    let (out, code) = said(&host.journal_home(), &["undo", "2", "--yes"]);
+    assert!(code == 1 && out.contains("not kept: 1\n") && out.contains("too large to be copied"), "{out}");
+    host.finish();
+}
+
+#[test]
+fn other_names_of_a_file_get_their_bytes_back_and_directories_their_times() {
+    let host = Host::with(UNDO);
+    let (directory, one, two) = (host.home.join("d"), host.home.join("d/one"), host.home.join("two"));
+    fs::create_dir(&directory).expect("a directory");
+    fs::write(&one, "before").expect("a file");
+    fs::hard_link(&one, &two).expect("a link");
+    let time = |path: &Path| fs::metadata(path).expect("it is there").modified().expect("a time");
+    let old = time(&one) - std::time::Duration::from_secs(1_000);
+    fs::File::open(&directory).and_then(|open| open.set_modified(old)).expect("it is ours");
+    let undo = |run: &str| said(&host.journal_home(), &["undo", run, "--yes"]);
+    host.run("echo after >two");
+    host.console_says("… #1: ");
+    assert_eq!(undo("1").1, 0);
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).expect("it is there"));
+    assert_eq!((fs::read(&one).expect("one"), inode(&one)), (b"before".to_vec(), inode(&two)));
+    // What stood there is kept, and comes back to both names, too.
+    assert_eq!(undo("1.1").1, 0);
+    assert_eq!((fs::read(&one).expect("one"), inode(&one)), (b"after\n".to_vec(), inode(&two)));
+    host.run("rm d/one");
+    host.console_says("… #2: ");
+    assert!(time(&directory) > old && undo("2").1 == 0 && time(&directory) == old);
+    host.run("rm d/one");
+    host.console_says("… #3: ");
+    fs::write(directory.join("other"), "").expect("a file");
+    assert!(undo("3").1 == 0 && time(&directory) > old, "something else has changed there");
+    host.finish();
+}
+
+#[test]
+fn what_cannot_be_known_is_named_before_and_afterwards() {
+    let host = Host::with(UNDO);
+    for name in ["t/made", "s"] {
+        fs::create_dir_all(host.home.join(name)).expect("a directory");
+        fs::write(host.home.join(name).join("x"), "x").expect("a file");
+    }
+    host.run("mkdir made; echo new >made/x; cp -r made t");
+    host.console_says("… not kept for undo: 1 path; rexec kept 1 names them\n");
+    let (out, _) = said(&host.journal_home(), &["kept", "1"]);
+    assert!(out.contains("/t: ") || out.contains("/t"), "{out}");
+    host.run("shred -u s/x");
+    host.console_says("… not kept for undo: what shred destroys, as it is meant to leave nothing\n");
     host.finish();
 }
 
