@@ -657,6 +657,7 @@ mod tests {
             ("t=$(mktemp -d); rm -rf \"$t\" \"$t/x\"", ""),
             ("rm -rf $(pwd)/x", "x/"),
             ("find . -name '*.x' | xargs rm", "?xargs rm"),
+            ("printf '%s\\0' a b | xargs -0 rm; printf '%s\\0' 'a\nb' | xargs -0 rm", "a b ?xargs rm"),
             ("find a b -type f -exec rm {} +", "a/ b/"),
             ("find -L a -delete; find -delete", "a/ ./"),
             ("find a -type f -print", ""),

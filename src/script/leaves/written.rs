@@ -59,6 +59,8 @@ fn written_text(name: &[u8], words: &[Argument]) -> Option<Rc<Argument>> {
                 };
                 joined_lines(&[Argument { pieces: text.pieces.iter().map(lines).collect() }], b"")
             }
+            // What ends in a NUL may have ends of lines in it.
+            [format, texts @ ..] if format.text() == Some(b"%s\\0") && texts.iter().any(has_line_end) => None,
             [format, texts @ ..] if matches!(format.text(), Some(b"%s" | b"%s\\n" | b"%s\\0")) => {
                 let between: &[u8] = if format.text() == Some(b"%s") { b"" } else { b"\n" };
                 joined_lines(texts, between)
@@ -111,6 +113,10 @@ fn files_of_grep(arguments: &[Argument]) -> Option<Vec<Argument>> {
     let files: Vec<Argument> = operands.map(below).collect();
     let here = || vec![below(&Argument::of_text(b"."))];
     (lists && !has_pattern).then(|| if files.is_empty() { here() } else { files })
+}
+
+fn has_line_end(word: &Argument) -> bool {
+    word.with_marks().contains(&b'\n')
 }
 
 /// The text with a line's end for each `\n`.
