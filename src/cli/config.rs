@@ -36,7 +36,7 @@ stands on its command line counts before the file. Options that let commands
 out of a sandbox stand on the command line alone. A file with a mistake, or
 one that others can write to, is refused with its place.
 
-Under [undo] stands within which bounds a host with --undo on keeps files:
+Under [undo] stands within which bounds the host keeps files for rexec undo:
 
   [undo]
   copy = \"64M\"

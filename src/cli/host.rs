@@ -187,10 +187,10 @@ const CALL: Call<HostCall> = Call {
         Row::value(
             "--undo HOW",
             |q, v| q.options.undo = word(v, switch, "on, off"),
-            "on: before a command destroys files, keep them for\n\
-             rexec undo, as rexec help undo says (default off)",
+            "on: before a command destroys files, keep them, as\n\
+             rexec help undo says; off: do not (default on)",
         )
-        .in_file("off"),
+        .in_file("on"),
         Row::flag(
             "--unseen-landlock",
             |q| q.options.unseen_landlock = true,
@@ -276,7 +276,7 @@ fn defaults() -> HostOptions {
         raw_cap: limits::RAW_CAP_BYTES,
         records: true,
         environments: true,
-        undo: false,
+        undo: true,
         keeping: UndoSettings::default(),
         budget: 0,
         allow_sandboxed: false,

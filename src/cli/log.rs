@@ -55,7 +55,7 @@ TIME is 1h, 2d, 30s (so long ago), today, yesterday, 09:40, 2026-05-21,
             Opt::flag(
                 "--destroyed",
                 |q| q.query.is_destroyer = true,
-                "commands that destroyed files, or were about to, under a host with --undo on",
+                "commands that destroyed files, or were about to",
             ),
             Opt::value("--since TIME", |q, v| q.query.since = v.moment(), "commands that began then or later"),
             Opt::value("--until TIME", |q, v| q.query.until = v.moment(), "commands that began before then"),

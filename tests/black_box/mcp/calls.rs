@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, run_in};
 use crate::exec::{rexec, said};
-use crate::support::host::{Host, MIRROR, Setup};
+use crate::support::host::{Host, MIRROR};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::temp::TempDir;
@@ -67,7 +67,7 @@ fn files_come_back_after_the_users_yes() {
     let folder = home.join(".config/rexec");
     fs::create_dir_all(&folder).expect("a directory");
     fs::write(folder.join("config.toml"), "[gate]\naway = 'wait'\n").expect("a file");
-    let host = Host::in_dir(home, Setup { flags: &["--undo", "on"], ..MIRROR });
+    let host = Host::in_dir(home, MIRROR);
     let mut agent = Agent::of(&host);
     fs::write(host.home.join("notes"), "of a week").expect("a file");
     assert_eq!(agent.run("rm notes"), "");

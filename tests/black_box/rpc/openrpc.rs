@@ -204,7 +204,7 @@ fn is_unread(error: &Value) -> bool {
 #[test]
 fn the_host_reads_the_parameters_of_the_document_and_answers_as_it_says() {
     let document = document();
-    let host = host(HOLDS, Setup { flags: &["--undo", "on"], ..MIRROR });
+    let host = host(HOLDS, MIRROR);
     let mut client = Client::new(&host);
     let dir = host.home.path().display().to_string();
     client.call("exec.run", &json!({"command": "true"}));

@@ -1,4 +1,4 @@
-//! What a host with `--undo on` keeps before a command destroys it, and what it says of that.
+//! What a host keeps before a command destroys it, and what it says of that.
 
 mod product;
 
@@ -17,7 +17,7 @@ use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
-const UNDO: Setup = Setup { flags: &["--undo", "on"], ..PLAIN };
+const OFF: Setup = Setup { flags: &["--undo", "off"], ..PLAIN };
 
 fn store(host: &Host) -> PathBuf {
     host.journal_home().join("kept")
@@ -46,7 +46,7 @@ fn is_empty(store: &Path) -> bool {
 
 #[test]
 fn a_tree_that_is_removed_stays_in_the_store() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     let tree = host.home.join("tree");
     fs::create_dir_all(tree.join("sub/empty")).expect("directories");
     fs::write(tree.join("a"), "one").expect("a file");
@@ -74,7 +74,7 @@ fn a_tree_that_is_removed_stays_in_the_store() {
 
 #[test]
 fn files_that_change_in_place_are_copied_and_what_stays_leaves_the_store() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     for name in ["one", "two", "three"] {
         fs::write(host.home.join(name), name).expect("a file");
     }
@@ -88,7 +88,7 @@ fn files_that_change_in_place_are_copied_and_what_stays_leaves_the_store() {
 
 #[test]
 fn a_command_that_shows_link_counts_sees_no_other() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     fs::create_dir(host.home.join("d")).expect("a directory");
     fs::write(host.home.join("d/one"), "text").expect("a file");
     fs::write(host.home.join("two"), "text").expect("a file");
@@ -99,7 +99,7 @@ fn a_command_that_shows_link_counts_sees_no_other() {
 
 #[test]
 fn what_is_written_before_it_is_removed_comes_back_as_it_was_then() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     for name in ["log", "big"] {
         fs::write(host.home.join(name), vec![b'x'; 2 << 20]).expect("a file");
     }
@@ -118,7 +118,7 @@ fn what_is_written_before_it_is_removed_comes_back_as_it_was_then() {
 
 #[test]
 fn other_names_of_a_file_get_their_bytes_back_and_directories_their_times() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     let (directory, one, two) = (host.home.join("d"), host.home.join("d/one"), host.home.join("two"));
     fs::create_dir(&directory).expect("a directory");
     fs::write(&one, "before").expect("a file");
@@ -147,7 +147,7 @@ fn other_names_of_a_file_get_their_bytes_back_and_directories_their_times() {
 
 #[test]
 fn what_cannot_be_known_is_named_before_and_afterwards() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     for name in ["t/made", "s"] {
         fs::create_dir_all(host.home.join(name)).expect("a directory");
         fs::write(host.home.join(name).join("x"), "x").expect("a file");
@@ -163,7 +163,7 @@ fn what_cannot_be_known_is_named_before_and_afterwards() {
 
 #[test]
 fn a_command_that_destroys_nothing_keeps_nothing() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     fs::write(host.home.join("old"), "old").expect("a file");
     for script in
         ["echo x >new; mkdir d; cat old >/dev/null; : >>old", "rm -f nothing", "[ -e old ] || rm old", "mv old d"]
@@ -189,7 +189,7 @@ fn a_command_that_destroys_nothing_keeps_nothing() {
 
 #[test]
 fn what_is_not_kept_is_said_before_the_command_runs() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     fs::write(host.home.join("large"), vec![b'x'; (1 << 20) + 1]).expect("a file");
     fs::create_dir_all(host.home.join("node_modules/a")).expect("a directory");
     let waits = "until [ -e go ]; do sleep 0.02; done";
@@ -210,7 +210,7 @@ fn what_is_not_kept_is_said_before_the_command_runs() {
 
 #[test]
 fn a_command_whose_process_lives_on_is_settled_when_that_has_ended() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     fs::write(host.home.join("late"), "late").expect("a file");
     host.run("{ until [ -e go ]; do sleep 0.02; done; rm late; } >/dev/null 2>&1 &");
     assert_eq!(manifest(&host).len(), 4, "head, the directory around, item and end");
@@ -222,7 +222,7 @@ fn a_command_whose_process_lives_on_is_settled_when_that_has_ended() {
 
 #[test]
 fn a_store_that_cannot_be_used_stops_no_command() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     let elsewhere = host.home.join("elsewhere");
     fs::create_dir(&elsewhere).expect("a directory");
     symlink(&elsewhere, store(&host)).expect("a link");
@@ -236,7 +236,7 @@ fn a_store_that_cannot_be_used_stops_no_command() {
 
 #[test]
 fn a_caller_may_want_nothing_kept_and_the_person_reads_that() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     fs::write(host.home.join("file"), "").expect("a file");
     let off = |script: &str| host.call(script).env("REXEC_UNDO=off").run(Target::Shim(&host.socket()));
     assert_eq!(off("rm -f missing; true").code(), 0);
@@ -261,7 +261,7 @@ fn a_caller_may_want_nothing_kept_and_the_person_reads_that() {
 
 #[test]
 fn the_file_says_what_is_not_kept_and_how_much_is_copied() {
-    let host = host("[undo]\ncopy = 3\nexcept = ['*.iso', 'build/', '~/VMs']\n", UNDO);
+    let host = host("[undo]\ncopy = 3\nexcept = ['*.iso', 'build/', '~/VMs']\n", PLAIN);
     host.console_says("config.toml: copy = 3, except = [\"*.iso\", \"build/\", \"~/VMs\"]\n");
     for directory in ["tree/build", "tree/src", "VMs"] {
         fs::create_dir_all(host.home.join(directory)).expect("a directory");
@@ -286,7 +286,7 @@ const WAITS: &str = "[gate]\naway = 'wait'\nask_wait = '10m'\n";
 
 #[test]
 fn files_come_back_for_a_program_after_the_persons_yes_and_no_other_way() {
-    let host = host(WAITS, UNDO);
+    let host = host(WAITS, PLAIN);
     let (tree, dir) = (host.home.join("tree"), host.home.path().display().to_string());
     fs::create_dir(&tree).expect("a directory");
     ["a", "b"].iter().for_each(|name| fs::write(tree.join(name), name).expect("a file"));
@@ -329,7 +329,7 @@ fn files_come_back_for_a_program_after_the_persons_yes_and_no_other_way() {
 /// What the text tells, what it does not tell, and what the caller does not want kept.
 #[test]
 fn a_command_whose_losses_cannot_be_kept_asks_if_the_person_wants_that() {
-    let host = host(&format!("[undo]\nunkept = 'ask'\n{WAITS}"), UNDO);
+    let host = host(&format!("[undo]\nunkept = 'ask'\n{WAITS}"), PLAIN);
     let file = || fs::write(host.home.join("file"), "").expect("a file");
     file();
     assert_eq!(host.run("rm file; echo gone").out(), "gone\n");
@@ -355,7 +355,7 @@ fn a_command_whose_losses_cannot_be_kept_asks_if_the_person_wants_that() {
 
 #[test]
 fn files_come_back_for_no_program_where_nobody_is_there_or_nothing_is_kept() {
-    let host = host("", UNDO);
+    let host = host("", PLAIN);
     let mut client = Client::new(&host);
     host.run("true");
     let run = client.call("exec.undo", &json!({"run": 1}))["run"].take();
@@ -365,7 +365,7 @@ fn files_come_back_for_no_program_where_nobody_is_there_or_nothing_is_kept() {
     drop(client);
     host.finish();
 
-    let host = Host::with(PLAIN);
+    let host = Host::with(OFF);
     let mut client = Client::new(&host);
     host.run("true");
     let refused = (-32010, "this host keeps nothing for undo".to_owned());
@@ -375,8 +375,8 @@ fn files_come_back_for_no_program_where_nobody_is_there_or_nothing_is_kept() {
 }
 
 #[test]
-fn a_host_keeps_nothing_unless_it_is_asked_to() {
-    let host = Host::with(PLAIN);
+fn a_host_with_undo_off_keeps_nothing() {
+    let host = Host::with(OFF);
     fs::write(host.home.join("file"), "").expect("a file");
     host.run("rm file");
     assert_eq!(end(&host, 1)["kept"], Value::Null);
@@ -404,7 +404,7 @@ fn what_git_destroys_comes_back_with_its_index_and_its_references() {
         "git add -A && git reset -q --hard && git stash -q && git stash drop -q",
         "git checkout -q -f other && git branch -q -D main; git clean -fdq",
     ] {
-        let host = Host::with(UNDO);
+        let host = Host::with(PLAIN);
         host.call(REPOSITORY).run(Target::Real);
         let state = || host.call(STATE).run(Target::Real).out();
         let before = state();
@@ -423,7 +423,7 @@ fn what_git_destroys_comes_back_with_its_index_and_its_references() {
 
 #[test]
 fn a_command_of_git_that_destroys_nothing_keeps_nothing() {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     host.call("git init -q -b main p; cd p; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x")
         .run(Target::Real);
     for script in ["git checkout -q main", "git clean -fd", "git reset -q --hard", "cd ..; git reset --hard; true"] {
@@ -438,7 +438,7 @@ fn a_command_of_git_that_destroys_nothing_keeps_nothing() {
 fn a_directory_that_holds_the_store_comes_back_but_for_root() {
     let text = |path: &Path| fs::read_to_string(path).ok();
     // Root removes the store as well, so the command is told to be kept by nobody.
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     if nix::unistd::geteuid().is_root() {
         fs::write(host.journal_home().join("file"), "text").expect("a file");
         host.run("rm -rf journal");
@@ -450,7 +450,7 @@ fn a_directory_that_holds_the_store_comes_back_but_for_root() {
     if user.is_none() && nix::unistd::geteuid().is_root() {
         return;
     }
-    let host = Host::with(Setup { user, ..UNDO });
+    let host = Host::with(Setup { user, ..PLAIN });
     let file = host.journal_home().join("a/b/file");
     let real = |script: &str| host.call(script).run(Target::Real);
     real("umask 077; mkdir -p journal/a/b && echo text >journal/a/b/file");

@@ -8,10 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use super::UNDO;
 use crate::history::reading::said;
 use crate::support::call::{Call, Target};
-use crate::support::host::Host;
+use crate::support::host::{Host, PLAIN};
 use crate::support::programs;
 use crate::support::waiting;
 use crate::undo::{all, make};
@@ -224,7 +223,7 @@ fn proved(host: &Host, run: usize, tree: &Tree, destroyer: &str) -> Proof {
 }
 
 fn prove(trees: &[Tree], destroyers: &[&str]) {
-    let host = Host::with(UNDO);
+    let host = Host::with(PLAIN);
     let (mut runs, mut exact, mut wrong) = (0, 0, Vec::new());
     for tree in trees {
         for destroyer in destroyers {
