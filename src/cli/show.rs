@@ -177,17 +177,17 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
 
 /// What was kept for undo, in words.
 fn kept_words(KeptRecord { files, missed, unknown, failure }: &KeptRecord) -> String {
-    let unknown = if unknown.is_empty() { String::new() } else { format!(", and what {unknown} destroys") };
-    match failure {
-        Some(failure) => failure.clone(),
-        None if *missed == 0 && unknown.is_empty() => {
-            format!("{} kept before it began", count::counted((*files).into(), "file", "files"))
-        }
-        None => format!(
-            "{} kept before it began; not {missed} more paths{unknown}",
-            count::counted((*files).into(), "file", "files")
-        ),
+    if let Some(failure) = failure {
+        return failure.clone();
     }
+    let is_all = *missed == 0 && unknown.is_empty();
+    let kept = || format!("{} kept before it began", count::counted((*files).into(), "file", "files"));
+    let parts = [
+        (is_all || *files > 0).then(kept),
+        (*missed > 0).then(|| format!("{} not kept", count::counted((*missed).into(), "path", "paths"))),
+        (!unknown.is_empty()).then(|| format!("not kept what {unknown} destroys")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// What the rules said, and who decided, in words.
