@@ -37,10 +37,11 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
     let mut detours = Detours::default();
     // What each leaf of git does, and the leaves that the losses are of.
     let (mut effects, mut of_leaves) = (Vec::new(), Vec::new());
+    let last_removal = leaves.iter().rposition(removes);
     for (at, leaf) in leaves.iter().enumerate() {
         let mut own = LeafLosses::of(leaf);
         found.shows_links |= shows_links(leaf);
-        own.by_program(leaves[at + 1..].iter().any(removes));
+        own.by_program(last_removal.is_some_and(|last| at < last));
         leaf.redirects.iter().for_each(|redirect| own.by_redirection(redirect));
         if own.is_filled_by_find {
             leaves.iter().filter(|leaf| base_name(&leaf.program) == b"find").for_each(|find| own.starts_of_find(find));
