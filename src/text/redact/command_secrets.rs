@@ -294,13 +294,13 @@ impl<'a> CommandWords<'a> {
             let (program, word) = (self.program(nth), self.word(nth));
             (self.runs(nth) && PROGRAMS.get(program).is_some_and(|program| program.reads_password))
                 || (program == b"sudo" && self.has_letter(nth + 1, b'S'))
-                || is_in(word, READER_OPTIONS)
+                || READER_OPTIONS.contains(&word)
                 || (word == b"stdin" && self.has("openssl"))
                 || program == b"chpasswd"
                 || (program == b"passwd" && self.has("--stdin"))
                 || (matches!(word, b"padd" | b"pupdate") && self.has("keyctl"))
         }) || (!self.may_run_input()
-            && KEEPERS.iter().all(|words| (0..self.words.len()).any(|nth| is_in(self.word(nth), words))))
+            && KEEPERS.iter().all(|words| (0..self.words.len()).any(|nth| words.contains(&self.word(nth)))))
     }
 
     /// Returns true if it may run what it reads, behind a password or without one: a shell does.
@@ -319,9 +319,4 @@ impl<'a> CommandWords<'a> {
         };
         (0..nth).all(is_before)
     }
-}
-
-/// Returns true if a blank-separated list contains the word.
-fn is_in(word: &[u8], list: &str) -> bool {
-    !word.is_empty() && list.split(' ').any(|one| one.as_bytes() == word)
 }

@@ -119,7 +119,17 @@ pub(super) const LOGINS: &str = "sqlplus rman exp imp expdp impdp sqlldr psexec.
 /// Programs that read a password from their standard input.
 pub(super) const READERS: &str = "chpasswd passwd smbpasswd kinit vncpasswd cryptsetup su";
 /// Options with which programs read one.
-pub(super) const READER_OPTIONS: &str = " --password-stdin --passphrase-stdin --with-token --token-stdin --auth-stdin \
-     --passphrase-fd --pinentry-mode --stdin-password --access-token-stdin --key-stdin ";
+pub(super) const READER_OPTIONS: [&[u8]; 10] = [
+    b"--password-stdin",
+    b"--passphrase-stdin",
+    b"--with-token",
+    b"--token-stdin",
+    b"--auth-stdin",
+    b"--passphrase-fd",
+    b"--pinentry-mode",
+    b"--stdin-password",
+    b"--access-token-stdin",
+    b"--key-stdin",
+];
 /// Commands that keep what they read as a secret have one of each.
-pub(super) const KEEPERS: [&str; 2] = [" secret secrets ", " set put create add "];
+pub(super) const KEEPERS: [&[&[u8]]; 2] = [&[b"secret", b"secrets"], &[b"set", b"put", b"create", b"add"]];

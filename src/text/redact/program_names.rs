@@ -7,27 +7,62 @@ pub(super) trait CommandWord {
     fn is_apart(&self) -> bool;
 }
 
+/// Names of programs.
+type Names = &'static [&'static [u8]];
+
 /// The programs that run a command behind `-c`.
-const SHELLS: &str =
-    " sh bash zsh dash ksh mksh ash fish busybox rexec-sh rexec-bash rexec-zsh su runuser script flock chroot ";
+const SHELLS: Names = &[
+    b"sh",
+    b"bash",
+    b"zsh",
+    b"dash",
+    b"ksh",
+    b"mksh",
+    b"ash",
+    b"fish",
+    b"busybox",
+    b"rexec-sh",
+    b"rexec-bash",
+    b"rexec-zsh",
+    b"su",
+    b"runuser",
+    b"script",
+    b"flock",
+    b"chroot",
+];
 /// The programs whose arguments are commands.
-const TAKES_COMMANDS: &str = " eval trap ssh watch parallel ";
+const TAKES_COMMANDS: Names = &[b"eval", b"trap", b"ssh", b"watch", b"parallel"];
 /// The words behind which a program is named.
-const OPENERS: &str = " if then else elif do while until { ! time coproc ";
+const OPENERS: Names = &[b"if", b"then", b"else", b"elif", b"do", b"while", b"until", b"{", b"!", b"time", b"coproc"];
 /// The programs behind which `NAME=value` is an assignment, too.
-const TAKES_ASSIGNMENTS: &str = " export declare typeset local readonly alias env sudo doas command builtin ";
+const TAKES_ASSIGNMENTS: Names = &[
+    b"export",
+    b"declare",
+    b"typeset",
+    b"local",
+    b"readonly",
+    b"alias",
+    b"env",
+    b"sudo",
+    b"doas",
+    b"command",
+    b"builtin",
+];
 /// The programs that run the one that their arguments name, and how many arguments are theirs.
-const RUNNERS: &[(&str, usize)] = &[
+const RUNNERS: &[(Names, usize)] = &[
     (
-        " sudo doas env nice nohup time exec command builtin setsid stdbuf ionice xargs unshare nsenter setpriv strace \
-         sshpass busybox eval npx ",
+        &[
+            b"sudo", b"doas", b"env", b"nice", b"nohup", b"time", b"exec", b"command", b"builtin", b"setsid",
+            b"stdbuf", b"ionice", b"xargs", b"unshare", b"nsenter", b"setpriv", b"strace", b"sshpass", b"busybox",
+            b"eval", b"npx",
+        ],
         0,
     ),
-    (" timeout chroot flock taskset chrt ", 1),
+    (&[b"timeout", b"chroot", b"flock", b"taskset", b"chrt"], 1),
 ];
 
-fn is_one(word: &[u8], list: &str) -> bool {
-    !word.is_empty() && list.split(' ').any(|one| one.as_bytes() == word)
+fn is_one(word: &[u8], names: Names) -> bool {
+    names.contains(&word)
 }
 
 fn basename(word: &[u8]) -> &[u8] {
@@ -153,5 +188,6 @@ pub(super) fn program_words(words: &[impl CommandWord]) -> Vec<usize> {
 
 /// How many arguments of this program stand before the one that it runs, if it runs one.
 fn runner(program: &[u8]) -> Option<usize> {
-    RUNNERS.iter().find(|(names, _)| is_one(basename(program), names)).map(|(_, operands)| *operands)
+    let name = basename(program);
+    RUNNERS.iter().find(|(names, _)| is_one(name, names)).map(|(_, operands)| *operands)
 }
