@@ -241,7 +241,7 @@ impl Host {
             options,
         };
         host.reports.check(&mut host.turn, &mut host.screen);
-        host.starts.tidy_store();
+        host.starts.tidy_old_store();
         if host.starts.lacks_records() {
             host.screen.say("… nothing is kept for undo, because there is no journal");
         }

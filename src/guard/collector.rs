@@ -232,7 +232,10 @@ impl UnsettledRecord {
         if let Ok(gone) = settling::settle(path, session, *run)
             && gone != settling::Destroyed::default()
         {
-            let _ = tidying::tidy(path);
+            // What is small waits for the host, because a look at all records takes time.
+            if gone.bytes >= limits::KEPT_TIDIED_AT_ONCE_BYTES {
+                let _ = tidying::tidy(path, Some(session));
+            }
             let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
             let report = match store::has_record(path, session, *run) {
                 true => {

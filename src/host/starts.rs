@@ -62,6 +62,9 @@ pub(super) struct Starts {
     spares: Spares,
     /// Where commands' files are kept for undo; `None` if they are not.
     records: Option<RecordStore>,
+    began: Instant,
+    /// When what was kept too long ago is removed again.
+    tidies_at: Instant,
     /// The size of a terminal, unless its command needs another one.
     size: pty::Size,
     /// When the next try is due of jobs for which something was short. The engine's queue tells if there are any.
@@ -89,6 +92,7 @@ impl Starts {
         let store = options.home.join("kept");
         let records = session.filter(|_| options.undo).map(|session| RecordStore { store, session });
         let size = terminal_size(options.pty_size, console);
+        let began = Instant::now();
         Self {
             options,
             inherited,
@@ -97,6 +101,8 @@ impl Starts {
             requests: Budget::new(limits::QUEUED_REQUESTS_BYTES, 0),
             spares: Spares::new(size),
             records,
+            began,
+            tidies_at: began + limits::KEPT_TIDIED_EVERY,
             size,
             retry_at: None,
             is_closing: false,
@@ -216,6 +222,7 @@ impl Starts {
         let Context { turn, engine, .. } = cx;
         match handed_over {
             Ok(streams) => {
+                self.tidy_again(turn.now);
                 let queued = turn.now.saturating_duration_since(accepted);
                 engine.on_started(job, queued, streams, turn.now);
                 if runs.get(job).is_some_and(ActiveRun::is_hung_up_unanswered) {
@@ -286,16 +293,26 @@ impl Starts {
         plan.live(is_live).bare(command.is_bare)
     }
 
-    /// Removes what was kept for undo too long ago, in a process of its own.
-    pub(super) fn tidy_store(&self) {
+    /// Removes what earlier hosts kept for undo too long ago, in a process of its own, as below.
+    pub(super) fn tidy_old_store(&self) {
         let store = self.options.home.join("kept");
         if store.is_dir() {
-            // Without a process for it, the next host does it, or the next command that destroys something.
             let _ = helper::fork(c"rexec-tidy", &[], || {
                 store::release(&store);
-                let _ = tidying::tidy(&store);
+                let _ = tidying::tidy(&store, None);
             });
         }
+    }
+
+    /// Does so again each [`limits::KEPT_TIDIED_EVERY`], unless a command runs then that the store is hidden from.
+    fn tidy_again(&mut self, now: Instant) {
+        let Some(RecordStore { store, session }) = self.records.as_ref().filter(|_| now >= self.tidies_at) else {
+            return;
+        };
+        self.tidies_at = now + limits::KEPT_TIDIED_EVERY;
+        // The wall clock may have been set meanwhile.
+        let young = (now.saturating_duration_since(self.began) < limits::KEPT_AGE).then_some(session.as_str());
+        let _ = helper::fork(c"rexec-tidy", &[], || _ = tidying::tidy(store, young));
     }
 
     pub(super) fn keeps_records(&self) -> bool {

@@ -23,6 +23,10 @@ pub const OPERANDS_LOOKED_AT: usize = 16;
 
 /// After this time, what is kept is removed.
 pub const KEPT_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How often that is done, at most.
+pub const KEPT_TIDIED_EVERY: Duration = Duration::from_secs(600);
+/// Kept bytes of one command after which it is done at once.
+pub const KEPT_TIDIED_AT_ONCE_BYTES: u64 = 1 << 20;
 /// Free bytes of a disk below which nothing is kept there, and what is kept is removed; of a smaller one a tenth.
 pub const KEPT_RESERVE_BYTES: u64 = 2 << 30;
 /// How fast a disk may be filled, at most, bytes a second: so often its room is looked at while something is kept.

@@ -1,6 +1,6 @@
 //! Removes records that are old, and the oldest ones while the store has too much in it or the disk too little room.
 //!
-//! Invariants: the age of a record is that of its manifest, whatever that says. A record goes as a whole, its manifest last, so
+//! Invariants: the age of a record is that of its manifest, whatever that says; while its host is too young for that, it is not old. A record goes as a whole, its manifest last, so
 //! that one whose removal was cut off is removed later.
 
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,9 +18,11 @@ const MANIFEST_SUFFIX: &[u8] = b".jsonl";
 
 /// What a store may have.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct Bounds<'a> {
     /// The oldest time of a record, seconds since 1970.
     since: i64,
+    /// The session whose records are not too old, whatever the clock was set to.
+    young: Option<&'a str>,
     /// Bytes of all records together.
     most: u64,
     /// Bytes of the disk that stay free.
@@ -36,11 +38,11 @@ struct Aged {
     bytes: u64,
 }
 
-/// Removes what is too old or too much.
+/// Removes what is too old or too much, but of the session that is `young` only what is too much.
 ///
 /// # Errors
 /// There is no store, or it cannot be read.
-pub fn tidy(store: &Path) -> io::Result<()> {
+pub fn tidy(store: &Path, young: Option<&str>) -> io::Result<()> {
     let store = Store::open(store)?;
     let records = records(&store)?;
     let kept = records.iter().map(|record| record.bytes).fold(0, u64::saturating_add);
@@ -49,6 +51,7 @@ pub fn tidy(store: &Path) -> io::Result<()> {
     let oldest = oldest.and_then(|oldest| oldest.duration_since(SystemTime::UNIX_EPOCH).ok());
     let bounds = Bounds {
         since: oldest.map_or(0, |oldest| i64::try_from(oldest.as_secs()).unwrap_or(i64::MAX)),
+        young,
         most: (size / 10).min(free.saturating_add(kept) / 4),
         reserve: reserve(size),
     };
@@ -64,7 +67,11 @@ pub fn make_room(store: &Path) -> io::Result<Duration> {
     let reserve = |space: Space| reserve(space.size);
     let space = store.folder.space()?;
     if space.free < reserve(space) {
-        tidy_within(&store, records(&store)?, Bounds { since: 0, most: u64::MAX, reserve: reserve(space) })?;
+        tidy_within(
+            &store,
+            records(&store)?,
+            Bounds { since: 0, young: None, most: u64::MAX, reserve: reserve(space) },
+        )?;
     }
     let spare = store.folder.space()?.free.saturating_sub(reserve(space));
     let soonest = Duration::from_secs(spare / limits::FILLED_BYTES_A_SECOND);
@@ -80,7 +87,7 @@ fn reserve(size: u64) -> u64 {
     (size / 10).min(limits::KEPT_RESERVE_BYTES)
 }
 
-fn tidy_within(store: &Store, mut records: Vec<Aged>, bounds: Bounds) -> io::Result<()> {
+fn tidy_within(store: &Store, mut records: Vec<Aged>, bounds: Bounds<'_>) -> io::Result<()> {
     records.sort_by(|one, other| (one.time, &one.name).cmp(&(other.time, &other.name)));
     let mut kept = records.iter().map(|record| record.bytes).fold(0, u64::saturating_add);
     for record in records {
@@ -88,10 +95,19 @@ fn tidy_within(store: &Store, mut records: Vec<Aged>, bounds: Bounds) -> io::Res
         if record.time.0 >= bounds.since && !is_over {
             return Ok(());
         }
+        if !is_over && bounds.young.is_some_and(|young| is_of(&record.name, young)) {
+            continue;
+        }
         store::discard(store, &record.name)?;
         kept = kept.saturating_sub(record.bytes);
     }
     Ok(())
+}
+
+/// Returns true if a record has this name because of a run of this session.
+fn is_of(record: &str, session: &str) -> bool {
+    let run = record.strip_prefix(session).and_then(|rest| rest.strip_prefix('-'));
+    run.is_some_and(|run| run.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
 }
 
 fn records(store: &Store) -> io::Result<Vec<Aged>> {
@@ -141,7 +157,7 @@ mod tests {
             File::options().write(true).open(&manifest).unwrap().set_modified(time).unwrap();
         }
 
-        fn left_within(&self, bounds: Bounds) -> Vec<String> {
+        fn left_within(&self, bounds: Bounds<'_>) -> Vec<String> {
             let store = Store::open(&self.0).unwrap();
             tidy_within(&store, records(&store).unwrap(), bounds).unwrap();
             left(&self.0)
@@ -162,7 +178,7 @@ mod tests {
         }
     }
 
-    const ALL: Bounds = Bounds { since: 0, most: u64::MAX, reserve: 0 };
+    const ALL: Bounds<'_> = Bounds { since: 0, young: None, most: u64::MAX, reserve: 0 };
 
     #[test]
     fn the_oldest_records_go_first() {
@@ -171,7 +187,8 @@ mod tests {
             place.record(name, time, 10);
         }
         assert_eq!(place.left_within(ALL), ["s-1", "s-2", "s-3"]);
-        assert_eq!(place.left_within(Bounds { since: 101, ..ALL }), ["s-1", "s-2"]);
+        assert_eq!(place.left_within(Bounds { since: 301, young: Some("s"), ..ALL }), ["s-1", "s-2", "s-3"]);
+        assert_eq!(place.left_within(Bounds { since: 101, young: Some("s-3"), ..ALL }), ["s-1", "s-2"]);
         assert_eq!(place.left_within(Bounds { most: 19, ..ALL }), ["s-1"]);
         assert_eq!(place.left_within(Bounds { reserve: u64::MAX, ..ALL }), Vec::<String>::new());
         assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "with their manifests");
@@ -198,6 +215,6 @@ mod tests {
         fs::create_dir(place.0.join("x.jsonl")).unwrap();
         assert_eq!(place.left_within(Bounds { since: 100, ..ALL }), ["notes"]);
         assert!(place.0.join("x.jsonl").exists());
-        tidy(&place.0).unwrap();
+        tidy(&place.0, None).unwrap();
     }
 }

@@ -5,6 +5,7 @@ mod product;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ use super::rules::{end, host};
 use crate::history::reading::said;
 use crate::rpc::client::Client;
 use crate::support::call::Target;
+use crate::support::clock;
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
@@ -371,6 +373,31 @@ fn files_come_back_for_no_program_where_nobody_is_there_or_nothing_is_kept() {
     let refused = (-32010, "this host keeps nothing for undo".to_owned());
     assert_eq!(client.error("exec.undo", &json!({"run": 1})), refused);
     drop(client);
+    host.finish();
+}
+
+#[test]
+fn what_other_hosts_kept_a_week_ago_goes_and_what_this_one_keeps_stays_whatever_the_clock_says() {
+    let Some(setup) = clock::setup() else { return };
+    let host = Host::with(setup);
+    for number in 1..=2 {
+        fs::write(host.home.join("file"), "").expect("a file");
+        host.run("rm file");
+        host.console_says(&format!("… #{number}: 1 file gone or changed: rexec undo {number}\n"));
+    }
+    let names = fs::read_dir(store(&host)).expect("a store").map(|entry| entry.expect("an entry").path());
+    let mut manifests: Vec<PathBuf> = names.filter(|path| path.extension().is_some()).collect();
+    manifests.sort();
+    let old = SystemTime::now() - Duration::from_secs(8 * 24 * 3_600);
+    for manifest in &manifests {
+        fs::File::options().write(true).open(manifest).expect("a file").set_modified(old).expect("its time");
+    }
+    let others = store(&host).join("2025-01-01-00:00:00-1.jsonl");
+    fs::rename(&manifests[0], &others).expect("another host's");
+    clock::pass(&host, Duration::from_secs(601));
+    host.run("true");
+    waiting::wait_until("the other host's is gone", || !others.exists());
+    assert!(manifests[1].exists());
     host.finish();
 }
 
