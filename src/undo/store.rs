@@ -55,14 +55,15 @@ impl Store {
     /// # Errors
     /// It cannot be made, is a link, or belongs to another user.
     pub fn prepare(path: &Path) -> io::Result<Self> {
-        let (above, name) = parts(path)?;
-        let made = above.make(name);
-        if let Err(error) = made
-            && error.kind() != io::ErrorKind::AlreadyExists
-        {
-            return Err(error);
+        match Self::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
         }
-        Self::open(path)
+        let (above, name) = parts(path)?;
+        match above.make(name) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Self::open(path),
+        }
     }
 
     /// Opens the store.
