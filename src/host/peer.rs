@@ -55,6 +55,9 @@ pub(super) struct Peer {
     pub(super) is_sealed: bool,
     /// When it was found to be confined as the host is, with its whole request before the host's eyes.
     pub(super) admitted: Option<Instant>,
+    /// What it was found to be allowed since the host has read what it says. A process can only confine itself further, so
+    /// that holds for all requests of it that the host has.
+    pub(super) allowed: Option<Purpose>,
     /// Its position in its command's log, until it has read all of it.
     pub(super) cursor: Option<Cursor>,
     /// Bytes that it already has of the entry that it reads next.
@@ -117,6 +120,7 @@ impl Peer {
             takes_descriptors: false,
             is_sealed: false,
             admitted: None,
+            allowed: None,
             cursor: None,
             read: 0,
             job: None,
@@ -213,6 +217,7 @@ impl Peer {
             });
             match input {
                 ReadOutcome::Bytes(length) => {
+                    self.allowed = None;
                     if let Some(length) = brings {
                         return Heard::Brings(length);
                     }

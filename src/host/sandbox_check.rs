@@ -1,7 +1,7 @@
 //! The sandbox check: no command leaves its caller's sandbox by way of the host.
 //!
 //! The check looks at a caller when its request has come whole, because a caller can enter a sandbox after it connected,
-//! and it never leaves one. A caller that is not confined exactly as the host is gets its command back. The shim then
+//! and it never leaves one. Requests that the host has read together are served after one look. A caller that is not confined exactly as the host is gets its command back. The shim then
 //! runs the real shell where it is and says nothing, because agents read what their shell says. The console shows it;
 //! the journal has no run of it.
 
@@ -62,8 +62,10 @@ impl SandboxCheck {
             Self::Compare(_) if peer.is_shared => {
                 Err(Doubt::Differs("another process than the one that connected asks"))
             }
+            Self::Compare(_) if peer.allowed.is_some_and(|known| known.includes(purpose)) => Ok(()),
             Self::Compare(standard) => {
                 peer.parent = standard.compare(peer.port.fd(), peer.accepted, purpose)?;
+                peer.allowed = Some(purpose);
                 Ok(())
             }
             Self::RefuseAll(_) => Err(Doubt::Differs("sandboxes cannot be seen")),

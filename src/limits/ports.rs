@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
-/// How long it is remembered on which ports commands listen. In this time, no more is read for clients than
+/// How long it is remembered on which ports commands listen, at least. In this time, no more is read for clients than
 /// [`PORT_PROCESSES_MAX`] and [`PORT_DESCRIPTORS_MAX`] allow, however often they ask.
 pub const PORTS_KNOWN: Duration = Duration::from_millis(250);
+/// It is remembered for this many times as long as the looks took, so that many commands that are asked about again and
+/// again cost less than a hundredth of a core …
+pub const PORT_LOOKS_SHARE: u32 = 128;
+/// … but no longer than this.
+pub const PORTS_KNOWN_MAX: Duration = Duration::from_secs(2);
 /// Network namespaces whose sockets are read in one look. Ports of processes in further ones are not found.
 pub const PORT_NAMESPACES_MAX: usize = 4;
 /// Ports that a record and the console name of one left-over process.

@@ -61,6 +61,12 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    /// Returns true if a caller that is equal for this purpose is so for the other one, too.
+    #[must_use]
+    pub fn includes(self, other: Self) -> bool {
+        self == Self::Run || other == Self::Supervise
+    }
+
     pub(super) fn counts(self, line: &[u8]) -> bool {
         self == Self::Run || !matches!(line, b"Groups:" | b"CapBnd:")
     }

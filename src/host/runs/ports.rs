@@ -1,11 +1,11 @@
 //! Finds the TCP ports on which commands listen, and the command that holds a port on which another one could not.
 //!
 //! Invariants: what looks cost is bounded, because the loop waits for them: [`limits::PORT_PROCESSES_MAX`] processes and
-//! [`limits::PORT_DESCRIPTORS_MAX`] descriptors, for all clients together within [`limits::PORTS_KNOWN`]. Nothing looks
-//! while nobody asks.
+//! [`limits::PORT_DESCRIPTORS_MAX`] descriptors, for all clients together within [`limits::PORTS_KNOWN`], and one in
+//! [`limits::PORT_LOOKS_SHARE`] of the time. Nothing looks while nobody asks.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
@@ -29,6 +29,8 @@ pub(in crate::host) struct InUse {
 #[derive(Debug, Default)]
 pub(super) struct PortBook {
     since: Option<Instant>,
+    /// The time that the looks since then have taken.
+    spent: Duration,
     listening: Listening,
     /// Processes that may still be looked at.
     processes: usize,
@@ -39,8 +41,10 @@ pub(super) struct PortBook {
 
 impl PortBook {
     fn renew(&mut self, now: Instant) {
-        if self.since.is_none_or(|since| now >= since + limits::PORTS_KNOWN) {
+        let known = (self.spent * limits::PORT_LOOKS_SHARE).clamp(limits::PORTS_KNOWN, limits::PORTS_KNOWN_MAX);
+        if self.since.is_none_or(|since| now >= since + known) {
             self.since = Some(now);
+            self.spent = Duration::ZERO;
             self.listening = Listening::within(limits::PORT_DESCRIPTORS_MAX);
             self.processes = limits::PORT_PROCESSES_MAX;
             self.before = std::mem::take(&mut self.found);
@@ -55,6 +59,7 @@ impl PortBook {
         if self.processes == 0 {
             return self.before.get(&job).cloned().unwrap_or_default();
         }
+        let begun = Instant::now();
         let own = processes();
         let looked_at = own.len().min(self.processes);
         // A command without processes costs a look, too.
@@ -64,12 +69,13 @@ impl PortBook {
         let first = own[..looked_at.min(limits::PORT_LIST_PROCESSES_MAX)].to_vec();
         let found = InUse { ports: ports.into_iter().collect(), processes: own.len(), first };
         self.found.insert(job, found.clone());
+        self.spent += begun.elapsed();
         found
     }
 }
 
 impl Runs {
-    /// The ports on which a command listens, and its number of processes, as seen within [`limits::PORTS_KNOWN`].
+    /// The ports on which a command listens, and its number of processes, as seen within [`limits::PORTS_KNOWN_MAX`].
     pub(in crate::host) fn in_use(&mut self, job: JobId, now: Instant) -> InUse {
         let Some(run) = self.all.get(&job) else { return InUse::default() };
         self.port_book.renew(now);

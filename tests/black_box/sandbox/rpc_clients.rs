@@ -38,6 +38,27 @@ fn a_sandboxed_program_is_refused_whatever_it_calls() {
     assert!(file.exists());
 }
 
+/// Asks, enters a sandbox that every kernel has, and asks again.
+const ENTER: &str = "import ctypes,socket,sys\ns=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1]);f=s.makefile()\n\
+                     s.sendall(b'{\"id\":1,\"method\":\"exec.list\"}\\n{\"id\":2,\"method\":\"exec.list\"}\\n')\n\
+                     print(f.readline(), f.readline())\n\
+                     assert ctypes.CDLL(None).prctl(38,1,0,0,0) == 0\n\
+                     s.sendall(b'{\"id\":3,\"method\":\"exec.list\"}\\n')\nprint(f.read())";
+
+/// One look counts for all that was read with it, and for nothing that comes later.
+#[test]
+fn a_program_that_enters_a_sandbox_is_refused_from_then_on() {
+    if !programs::has("python3") || !super::has_sight() {
+        return programs::skipped("there is no python3, or sandboxes cannot be seen");
+    }
+    let host = Host::with(MIRROR);
+    let seen = programs::command("python3").args(["-c", ENTER]).arg(host.socket()).output().expect("it starts");
+    let seen = String::from_utf8_lossy(&[seen.stdout, seen.stderr].concat()).into_owned();
+    let lines: Vec<&str> = seen.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert!(lines.len() == 3 && lines[..2].iter().all(|line| line.contains("\"runs\"")), "{seen}");
+    assert!(lines[2].contains("\"id\":3") && lines[2].contains("-32004"), "{seen}");
+}
+
 #[test]
 fn a_program_without_the_descriptor_that_a_host_requires_is_refused() {
     if !programs::has("python3") {
