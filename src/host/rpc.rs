@@ -11,6 +11,7 @@
 //! | `rpc/pace.rs` | how much time requests get, and whose turn is next |
 //! | `rpc/kept_run.rs` | one run: its output, who watches it, who waits for it |
 //! | `rpc/port_looks.rs` | when a run is looked at for its ports |
+//! | `rpc/past_events.rs` | keeps what has happened for clients that come back |
 //! | `rpc/watcher.rs` | tells a client what happens to a run |
 //! | `rpc/pending_reply.rs`, `rpc/settling.rs` | answers what had to wait |
 //!
@@ -24,6 +25,7 @@ mod control;
 mod decide;
 mod kept_run;
 mod pace;
+mod past_events;
 mod pending_reply;
 mod port_looks;
 mod projects;
@@ -45,13 +47,14 @@ use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
 use crate::front::rpc::answers::DecidedNote;
 use crate::front::rpc::error::RpcError;
-use crate::front::rpc::events::{RpcEvent, event};
+use crate::front::rpc::events::{ChosenEvent, event};
 use crate::front::rpc::methods::RpcMethod;
 use crate::front::rpc::params::Encoding;
 use crate::front::rpc::reply::{RequestId, put_error, put_event, put_result};
 use crate::limits;
 use kept_run::KeptRun;
 use pace::RequestPace;
+use past_events::PastEvents;
 use pending_reply::WantedStart;
 use rexec_sh::protocol::process::Pid;
 pub(super) use serve::RpcService;
@@ -99,6 +102,8 @@ pub(super) struct RpcClients {
     /// The kept bytes of all runs.
     weight: usize,
     subscriptions: u64,
+    /// What has happened, if a client may come back for it.
+    past: Option<PastEvents>,
     /// Clients that have something new to take.
     touched: BTreeSet<PeerId>,
     /// Starts that waited for the end of another run.
@@ -182,11 +187,13 @@ impl RpcClients {
             for run in self.kept.values_mut() {
                 run.forget(id);
             }
+            self.past.iter_mut().for_each(|past| past.forget(id, None, turn.now));
             for &job in &client.foreground {
                 engine.stop(job, Stopper::Caller, limits::GRACE_CALLER_GONE, turn.now);
             }
             jobs.extend(client.foreground);
         }
+        self.past.iter_mut().filter(|_| !roomy.is_empty()).for_each(PastEvents::retry);
         for id in roomy {
             if let Some(client) = self.all.get_mut(id) {
                 self.touched.insert(*id);
@@ -205,6 +212,9 @@ impl RpcClients {
             self.pump_run(job, runs, cx);
         }
         let Context { turn, engine, peers } = cx;
+        if let Some(past) = &mut self.past {
+            self.touched.append(&mut past.deliver(peers));
+        }
         self.unanswered.iter().for_each(|&job| turn.touch(job));
         let mut behind = BTreeSet::new();
         for id in std::mem::take(&mut self.touched) {
@@ -215,7 +225,8 @@ impl RpcClients {
                 // Requests have waited until the answers to earlier ones were taken.
                 turn.queue(peer.port.token());
             }
-            if !peer.is_deaf() && client.is_some_and(|client| !client.behind.is_empty()) {
+            let owes = self.past.as_ref().is_some_and(|past| past.owes(id));
+            if !peer.is_deaf() && (owes || client.is_some_and(|client| !client.behind.is_empty())) {
                 // It has taken everything at once: no event will report that it has room.
                 behind.insert(id);
             }
@@ -232,6 +243,7 @@ impl RpcClients {
         let (before, has_unread) = (run.output.weight(), runs.has_unread(job));
         run.look_for_ports(turn.now, self.next_port_look.get_or_insert(turn.now), runs);
         while run.deliver(self, peers) && run.pull(has_unread, turn.now, engine) {}
+        self.past.iter_mut().for_each(|past| run.add_events(past));
         run.feed(self, runs, turn, peers);
         run.settle(self, runs, turn.now, peers);
         run.free_gathered();
@@ -272,6 +284,10 @@ impl RpcClients {
                 turn.touch(job);
             }
         }
+        if self.past.as_ref().and_then(PastEvents::ends).is_some_and(|at| at <= turn.now) {
+            self.past = None;
+            self.kept.values_mut().for_each(KeptRun::note_no_events);
+        }
         for _ in 0..self.ended.len() {
             let is_many = self.ended.len() > limits::RPC_KEPT_RUNS_MAX;
             let is_old = |at: Instant| at + limits::RPC_KEPT_AGE <= turn.now;
@@ -288,7 +304,8 @@ impl RpcClients {
     /// When [`RpcClients::tick`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let oldest = self.ended.front().map(|&(at, _)| at + limits::RPC_KEPT_AGE);
-        self.timed.first().map(|&(at, _)| at).into_iter().chain(oldest).chain(self.pace.deadline()).min()
+        let past = self.past.as_ref().and_then(PastEvents::ends);
+        self.timed.first().map(|&(at, _)| at).into_iter().chain(oldest).chain(past).chain(self.pace.deadline()).min()
     }
 
     /// Keeps a run from now on, and tells those who watch all runs.
@@ -302,12 +319,17 @@ impl RpcClients {
                 run.watch(watcher);
             }
         }
+        if let Some(past) = &mut self.past {
+            past.push::<event::Started>(&run.listed("queued", turn.now));
+            run.note_events(past.told());
+        }
         self.kept.insert(job, run);
         turn.touch(job);
     }
 
     /// Tells those who watch all runs of a decision on a run that has ended. One that takes too little misses it.
     fn tell_late_decision(&mut self, note: &DecidedNote, peers: &mut Peers) {
+        self.past.iter_mut().for_each(|past| past.push::<event::Decided>(note));
         for (&id, client) in &self.all {
             let all = client.subscriptions.values().filter(|known| known.is_for_all);
             for _ in all.filter(|known| known.told.has(event::Decided::WORD)) {
@@ -319,7 +341,8 @@ impl RpcClients {
     }
 
     fn has_watchers_of_all(&self) -> bool {
-        self.all.values().any(|client| client.subscriptions.values().any(|known| known.is_for_all))
+        self.past.is_some()
+            || self.all.values().any(|client| client.subscriptions.values().any(|known| known.is_for_all))
     }
 }
 

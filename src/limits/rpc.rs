@@ -23,6 +23,12 @@ pub const RPC_TURN: Duration = Duration::from_micros(500);
 pub const RPC_SUBSCRIPTIONS_MAX: usize = 16;
 /// Runs that one subscription names. With more, it is refused.
 pub const RPC_SUBSCRIBED_MAX: usize = 1_024;
+/// Events that are kept for clients which come back, of all commands together. Beyond it the oldest go …
+pub const RPC_EVENTS_MAX: usize = 4_096;
+/// … and beyond so many bytes, but for the last one.
+pub const RPC_EVENTS_BYTES: usize = 1 << 20;
+/// How long events are noted for clients that may come back, after the last subscription that can be resumed.
+pub const RPC_EVENTS_AGE: Duration = Duration::from_secs(600);
 /// The name of a command, bytes. A longer one is refused.
 pub const RPC_NAME_BYTES: usize = 64;
 /// The longest chunk of output, bytes. A filter can make a chunk a little longer.

@@ -9,4 +9,5 @@ mod openrpc;
 mod output;
 mod pipelined;
 mod refused;
+mod resumed;
 mod runs;

@@ -62,6 +62,28 @@ pub struct LeftList {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Subscribed {
     pub subscription: u64,
+    /// The place from which it tells, if it can be resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<GoneEvents>,
+}
+
+/// Events that a subscription would have told, and that are not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GoneEvents {
+    /// Their number, of all kinds. `None` if nobody has counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
+}
+
+/// `events.cursor`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CursorNote {
+    pub subscription: u64,
+    pub cursor: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<GoneEvents>,
 }
 
 /// The event that a wait has met.

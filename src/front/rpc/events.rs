@@ -6,16 +6,22 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answers::{ClosedNote, DecidedNote, ExitedNote, HeldNote, OutputNote, PortNote, PromptNote, RemarkNote};
+use super::answers::{
+    ClosedNote, CursorNote, DecidedNote, ExitedNote, HeldNote, OutputNote, PortNote, PromptNote, RemarkNote,
+};
 use super::listing::ListedRun;
 use super::params::RunEvent;
 
 /// An event, as a type that stands for it.
 pub trait RpcEvent {
     const NAME: &'static str;
+    type Note: Serialize;
+}
+
+/// An event that a client chooses to be told.
+pub trait ChosenEvent: RpcEvent {
     /// The word for it in the parameters of a subscription.
     const WORD: RunEvent;
-    type Note: Serialize;
 }
 
 /// A row of the table, as a document shows it.
@@ -23,13 +29,14 @@ pub trait RpcEvent {
 pub struct EventRow {
     pub name: &'static str,
     pub text: &'static str,
-    pub word: RunEvent,
+    /// The word for it, if a client chooses.
+    pub word: Option<RunEvent>,
     /// The name of its contents' type.
     pub note: &'static str,
 }
 
 macro_rules! events {
-    ($(#[doc = $text:literal] $name:literal $event:ident($note:ty), $word:ident;)+) => {
+    ($(#[doc = $text:literal] $name:literal $event:ident($note:ty) $(, $word:ident)?;)+) => {
         /// A type for each event.
         pub mod event {
             $(#[doc = $text] #[derive(Debug)] pub struct $event;)+
@@ -37,12 +44,15 @@ macro_rules! events {
 
         $(impl RpcEvent for event::$event {
             const NAME: &'static str = $name;
-            const WORD: RunEvent = RunEvent::$word;
             type Note = $note;
         })+
 
+        $($(impl ChosenEvent for event::$event {
+            const WORD: RunEvent = RunEvent::$word;
+        })?)+
+
         pub const EVENT_ROWS: &[EventRow] = &[$(
-            EventRow { name: $name, text: $text, word: RunEvent::$word, note: stringify!($note) },
+            EventRow { name: $name, text: $text, word: [$(RunEvent::$word)?].first().copied(), note: stringify!($note) },
         )+];
 
         /// An event, as a client reads it.
@@ -82,4 +92,6 @@ events! {
     "exec.exited" Exited(ExitedNote), Exit;
     /// Nothing more comes of a run.
     "exec.closed" Closed(ClosedNote), Exit;
+    /// A subscription that can be resumed has told everything up to here.
+    "events.cursor" Cursor(CursorNote);
 }

@@ -302,6 +302,9 @@ pub struct SubscribeParams {
     /// The events to report; the default is all.
     pub events: Option<Vec<RunEvent>>,
     pub encoding: Encoding,
+    /// The cursor behind which to tell, or `now`: the subscription can be resumed, and tells all but output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
 
 /// `events.unsubscribe`.

@@ -6,9 +6,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::past_events::PastEvents;
 use super::pending_reply::{Awaiting, PendingReply};
 use super::port_looks::PortLooks;
-use super::watcher::{RunSoFar, Watcher, is_full};
+use super::watcher::{Progress, RunSoFar, ToldEvents, Watcher, is_full};
 use super::{Requester, RpcClients};
 use crate::core::end::{End, How, Stopper};
 use crate::core::engine::{Cursor, Engine, JobId};
@@ -61,6 +62,8 @@ pub(super) struct KeptRun {
     held: Option<HeldPort>,
     ports: PortLooks,
     pub(super) watchers: Vec<Watcher>,
+    /// How much of it is noted for clients that come back, if that is wanted.
+    noted: Option<Progress>,
     pub(super) replies: Vec<PendingReply>,
     /// The texts for which some of them wait.
     pub(super) texts: TextSearch,
@@ -86,6 +89,7 @@ impl KeptRun {
             held: None,
             ports: PortLooks::new(accepted),
             watchers: Vec::new(),
+            noted: None,
             replies: Vec::new(),
             texts: TextSearch::default(),
             inputs: VecDeque::new(),
@@ -98,6 +102,27 @@ impl KeptRun {
 
     pub(super) fn watch(&mut self, watcher: Watcher) {
         self.watchers.push(watcher);
+    }
+
+    /// Notes these of its events from now on, for clients that come back. What is noted already stays so.
+    pub(super) fn note_events(&mut self, told: ToldEvents) {
+        match &mut self.noted {
+            Some(noted) => noted.told = told,
+            None => self.noted = Some(Progress::new(told).skip_past(&self.so_far())),
+        }
+    }
+
+    /// Notes none any more.
+    pub(super) fn note_no_events(&mut self) {
+        self.noted = None;
+    }
+
+    /// Adds what is new to the events for clients that come back.
+    pub(super) fn add_events(&mut self, past: &mut PastEvents) {
+        if let Some(mut noted) = self.noted.take() {
+            noted.tell_all(&self.so_far(), past);
+            self.noted = Some(noted).filter(|_| !self.is_closed);
+        }
     }
 
     /// Returns true if all of its output is there.
@@ -288,7 +313,8 @@ impl KeptRun {
 
     /// Returns true if somebody wants to know on which ports it listens.
     fn is_watched_for_ports(&self) -> bool {
-        self.end.is_none() && self.watchers.iter().any(|watcher| watcher.told.has(RunEvent::Port))
+        let mut told = self.watchers.iter().map(Watcher::told).chain(self.noted.as_ref().map(|noted| noted.told));
+        self.end.is_none() && told.any(|told| told.has(RunEvent::Port))
     }
 
     /// Looks for ports, if somebody wants to know and it is time. `free_from` is when the next look at any run may be.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::kept_run::KeptRun;
+use super::past_events::{PastEvents, Place};
 use super::pending_reply::{Awaiting, PendingReply, WantedOutput};
 use super::watcher::{ToldEvents, Watcher};
 use super::{Requester, RpcClients, Subscription};
@@ -29,6 +30,7 @@ use crate::host::project_sessions::ProjectSessions;
 use crate::host::rule_files::RuleFiles;
 use crate::host::runs::InUse;
 use crate::host::supervision::Commands;
+use crate::host::turn::PeerId;
 use crate::journal::record::PublishedCard;
 use crate::limits;
 use crate::sys::tree::Process;
@@ -192,6 +194,9 @@ impl Serve<method::Subscribe, Requester> for RpcService<'_> {
             let sentence = format!("this connection has {} subscriptions already", limits::RPC_SUBSCRIPTIONS_MAX);
             return Err(RpcError::busy(sentence).hint("end one of them, with events.unsubscribe"));
         }
+        if let Some(after) = &params.after {
+            return self.resume_subscription(peer, after, &params).map(Some);
+        }
         let told =
             params.events.as_ref().map_or_else(ToldEvents::usual, |events: &Vec<RunEvent>| ToldEvents::of(events));
         let jobs: BTreeSet<JobId> = match &params.runs {
@@ -218,7 +223,47 @@ impl Serve<method::Subscribe, Requester> for RpcService<'_> {
         }
         let subscription = Subscription { told, encoding: params.encoding, is_for_all: params.runs.is_none() };
         self.rpc.meet(peer).subscriptions.insert(number, subscription);
-        Ok(Some(Subscribed { subscription: number }))
+        Ok(Some(Subscribed { subscription: number, cursor: None, gone: None }))
+    }
+}
+
+impl RpcService<'_> {
+    /// Begins a subscription that can be resumed: it tells what happened to all runs behind a place.
+    fn resume_subscription(
+        &mut self,
+        peer: PeerId,
+        after: &str,
+        params: &SubscribeParams,
+    ) -> Result<Subscribed, RpcError> {
+        let bad = |sentence: &str| RpcError::new(BAD_PARAMS, sentence);
+        let place = Place::read(after).ok_or_else(|| bad("after: not now, and no cursor of a subscription"))?;
+        if params.runs.is_some() {
+            return Err(bad("runs: a subscription with after tells of all runs").hint("leave runs or after out"));
+        }
+        let events = params.events.as_deref();
+        if events.is_some_and(|events| events.contains(&RunEvent::Output)) {
+            let sentence = "events: a subscription with after tells no output";
+            return Err(
+                bad(sentence).hint("exec.output has what was written, and a subscription without after tells it")
+            );
+        }
+        if self.rpc.past.is_none() {
+            let live = self.commands.engine.jobs().filter(|(_, job)| !job.has_ended()).map(|(job, _)| job);
+            live.collect::<Vec<JobId>>().into_iter().for_each(|job| _ = self.kept(job));
+        }
+        self.rpc.subscriptions += 1;
+        let number = self.rpc.subscriptions;
+        let told = events.map_or_else(ToldEvents::without_output, ToldEvents::of);
+        let past = self.rpc.past.get_or_insert_with(PastEvents::begin);
+        let (cursor, gone) = past.follow((peer, number), told, &place);
+        let noted = past.told();
+        for run in self.rpc.kept.values_mut().filter(|run| !run.is_closed()) {
+            run.note_events(noted);
+            self.commands.turn.touch(run.job());
+        }
+        let subscription = Subscription { told, encoding: params.encoding, is_for_all: false };
+        self.rpc.meet(peer).subscriptions.insert(number, subscription);
+        Ok(Subscribed { subscription: number, cursor: Some(cursor), gone })
     }
 }
 
@@ -231,6 +276,7 @@ impl Serve<method::Unsubscribe, Requester> for RpcService<'_> {
                 format!("subscription: this connection has no subscription {number}"),
             ));
         }
+        self.rpc.past.iter_mut().for_each(|past| past.forget(peer, Some(number), self.commands.turn.now));
         for run in self.rpc.kept.values_mut() {
             run.watchers.retain(|watcher| watcher.peer != peer || watcher.subscription != Some(number));
         }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::front::how_ended::HowEnded;
 use crate::front::rpc::answers::{ClosedNote, ExitedNote, HeldPort, HoldNote, PortNote, PromptNote, RemarkNote};
-use crate::front::rpc::events::{RpcEvent, event};
+use crate::front::rpc::events::{ChosenEvent, event};
 use crate::front::rpc::params::{Encoding, RunEvent};
 use crate::front::rpc::reply::{put_event, put_output};
 use crate::front::rpc::ring::OutputRing;
@@ -26,6 +26,16 @@ impl ToldEvents {
     /// The default: everything but ports, for which somebody has to look, and remarks, which are for people.
     pub(super) fn usual() -> Self {
         Self(!(1 << RunEvent::Port as u8 | 1 << RunEvent::Remark as u8))
+    }
+
+    /// The default where output is not told.
+    pub(super) fn without_output() -> Self {
+        Self(Self::usual().0 & !(1 << RunEvent::Output as u8))
+    }
+
+    /// These and the others.
+    pub(super) fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
     }
 
     pub(super) fn has(self, event: RunEvent) -> bool {
@@ -52,16 +62,33 @@ pub(super) struct RunSoFar<'a> {
     pub(super) is_closed: bool,
 }
 
+/// What tells of events, one after the other.
+pub(super) trait TellEvents {
+    fn tell<E: ChosenEvent>(&mut self, note: &E::Note);
+}
+
+impl TellEvents for Vec<u8> {
+    fn tell<E: ChosenEvent>(&mut self, note: &E::Note) {
+        put_event::<E>(note, self);
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Watcher {
     pub(super) peer: PeerId,
     pub(super) subscription: Option<u64>,
-    pub(super) told: ToldEvents,
     encoding: Encoding,
     /// It holds the run back when it is slow.
     pub(super) is_holding: bool,
     /// The line that it gets first. All watchers of a run share it: there may be a hundred, and slow ones among them.
     beginning: Option<Rc<Vec<u8>>>,
+    progress: Progress,
+}
+
+/// How much somebody has got of what happens to a run.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    pub(super) told: ToldEvents,
     /// The number of the last chunk that it got.
     seq: u64,
     /// Bytes before the next chunk, those that it missed included.
@@ -85,32 +112,69 @@ impl Watcher {
 
     /// A watcher of one run, from its beginning.
     pub(super) fn of_run(peer: PeerId, told: ToldEvents, encoding: Encoding, is_holding: bool) -> Self {
-        Self {
-            peer,
-            subscription: None,
-            told,
-            encoding,
-            is_holding,
-            beginning: None,
-            seq: 0,
-            bytes: 0,
-            holds: 0,
-            prompts: 0,
-            remarks: 0,
-            ports: 0,
-            has_exited: false,
-            has_closed: false,
-        }
+        Self { peer, subscription: None, encoding, is_holding, beginning: None, progress: Progress::new(told) }
+    }
+
+    pub(super) fn told(&self) -> ToldEvents {
+        self.progress.told
     }
 
     /// The watcher, which first gets the line that the run was taken in, if it wants that.
     pub(super) fn with_beginning(self, line: impl FnOnce() -> Rc<Vec<u8>>) -> Self {
-        let beginning = self.told.has(RunEvent::Start).then(line);
+        let beginning = self.told().has(RunEvent::Start).then(line);
         Self { beginning, ..self }
     }
 
     /// The watcher, which gets only what happens after what this run has done so far, the open ports, and the question
     /// on which a person decides.
+    pub(super) fn skip_past(self, run: &RunSoFar<'_>) -> Self {
+        Self { progress: self.progress.skip_past(run), ..self }
+    }
+
+    /// Returns true if it got everything that there ever is.
+    pub(super) fn is_done(&self) -> bool {
+        self.progress.has_closed
+    }
+
+    /// Returns true if it got the run's end and everything that came before; with `is_closed`, if it got the news that
+    /// nothing follows.
+    pub(super) fn has_told_end(&self, is_closed: bool) -> bool {
+        if is_closed { self.progress.has_closed } else { self.progress.has_exited }
+    }
+
+    /// Sends it the next event. Returns `false` when there is none for now.
+    pub(super) fn tell(&mut self, run: &RunSoFar<'_>, out: &mut Vec<u8>) -> bool {
+        if let Some(beginning) = self.beginning.take() {
+            out.extend_from_slice(&beginning);
+            return true;
+        }
+        let so_far = &mut self.progress;
+        if so_far.tell(run, out) {
+            return true;
+        }
+        if let Some(chunk) = run.ring.after(so_far.seq).next() {
+            put_output(run.number, chunk, chunk.before - so_far.bytes, self.encoding, out);
+            so_far.seq = chunk.seq;
+            so_far.bytes = chunk.before + u64::try_from(chunk.bytes.len()).expect("a length fits 64 bits");
+            return true;
+        }
+        if so_far.seq < run.ring.last_seq() {
+            // The last chunks are gone.
+            so_far.seq = run.ring.last_seq();
+            return true;
+        }
+        so_far.tell_close(run, out);
+        false
+    }
+}
+
+impl Progress {
+    pub(super) fn new(told: ToldEvents) -> Self {
+        Self { told, ..Self::default() }
+    }
+
+    /// All that this run has done so far counts as told, but for the open ports, and the question on which a person
+    /// decides.
     pub(super) fn skip_past(self, run: &RunSoFar<'_>) -> Self {
         let (prompts, remarks) = (run.prompts.len(), run.remarks.len());
         let is_open = run.end.is_none() && matches!(run.holds.last(), Some(HoldNote::Held(_)));
@@ -118,24 +182,15 @@ impl Watcher {
         Self { seq: run.ring.last_seq(), bytes: run.ring.bytes(), holds, prompts, remarks, ..self }
     }
 
-    /// Returns true if it got everything that there ever is.
-    pub(super) fn is_done(&self) -> bool {
-        self.has_closed
+    /// Tells everything that there is but the output.
+    pub(super) fn tell_all(&mut self, run: &RunSoFar<'_>, out: &mut impl TellEvents) {
+        while self.tell(run, out) {}
+        self.tell_close(run, out);
     }
 
-    /// Returns true if it got the run's end and everything that came before; with `is_closed`, if it got the news that
-    /// nothing follows.
-    pub(super) fn has_told_end(&self, is_closed: bool) -> bool {
-        if is_closed { self.has_closed } else { self.has_exited }
-    }
-
-    /// Sends it the next event. Returns `false` when there is none for now.
-    pub(super) fn tell(&mut self, run: &RunSoFar<'_>, out: &mut Vec<u8>) -> bool {
+    /// Tells the next event that is not behind further output. Returns `false` when there is none.
+    fn tell(&mut self, run: &RunSoFar<'_>, out: &mut impl TellEvents) -> bool {
         let number = run.number;
-        if let Some(beginning) = self.beginning.take() {
-            out.extend_from_slice(&beginning);
-            return true;
-        }
         if !self.told.has(RunEvent::Output) {
             (self.seq, self.bytes) = (run.ring.last_seq(), run.ring.bytes());
         }
@@ -168,29 +223,23 @@ impl Watcher {
             self.put::<event::Exited>(note, out);
             return true;
         }
-        if let Some(chunk) = run.ring.after(self.seq).next() {
-            put_output(number, chunk, chunk.before - self.bytes, self.encoding, out);
-            self.seq = chunk.seq;
-            self.bytes = chunk.before + u64::try_from(chunk.bytes.len()).expect("a length fits 64 bits");
-            return true;
-        }
-        if self.seq < run.ring.last_seq() {
-            // The last chunks are gone.
-            self.seq = run.ring.last_seq();
-            return true;
-        }
+        false
+    }
+
+    /// Tells that nothing follows, when that is so.
+    fn tell_close(&mut self, run: &RunSoFar<'_>, out: &mut impl TellEvents) {
+        let number = run.number;
         if run.is_closed && self.has_exited && !self.has_closed {
             self.has_closed = true;
             let lost_bytes = Some(run.ring.bytes() - self.bytes).filter(|&lost| lost > 0);
             self.put::<event::Closed>(|| ClosedNote { run: number, last_seq: run.ring.last_seq(), lost_bytes }, out);
         }
-        false
     }
 
-    /// Reports an event, if it wants that.
-    fn put<E: RpcEvent>(&self, note: impl FnOnce() -> E::Note, out: &mut Vec<u8>) {
+    /// Tells an event, if that is wanted.
+    fn put<E: ChosenEvent>(&self, note: impl FnOnce() -> E::Note, out: &mut impl TellEvents) {
         if self.told.has(E::WORD) {
-            put_event::<E>(&note(), out);
+            out.tell::<E>(&note());
         }
     }
 }

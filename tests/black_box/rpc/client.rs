@@ -113,9 +113,17 @@ impl Client {
 
     /// The parameters of the next notification of this kind. Others are kept.
     pub(crate) fn note(&mut self, method: &str, run: u64) -> Value {
+        self.next_note(|note| note["method"] == method && note["params"]["run"] == run)
+    }
+
+    /// The parameters of the next `events.cursor`. Others are kept.
+    pub(crate) fn cursor(&mut self) -> Value {
+        self.next_note(|note| note["method"] == "events.cursor")
+    }
+
+    fn next_note(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let is_it = |note: &Value| note["method"] == method && note["params"]["run"] == run;
-            if let Some(at) = self.notes.iter().position(is_it) {
+            if let Some(at) = self.notes.iter().position(&is_it) {
                 return self.notes.remove(at).expect("it is there")["params"].take();
             }
             self.sort_next();

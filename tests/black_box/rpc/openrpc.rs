@@ -312,6 +312,7 @@ fn the_host_tells_the_events_of_the_document_as_it_says() {
     let mut client = Client::new(&host);
     let events = ["start", "held", "output", "prompt", "port", "remark", "exit"];
     client.call("events.subscribe", &json!({"events": events}));
+    client.call("events.subscribe", &json!({"after": "now", "events": ["held"]}));
     let held = client.start(&json!({"command": "echo"}));
     client.call("exec.decide", &json!({"run": held, "allow": false, "why": "not now"}));
     let run = client.start(&json!({"argv": ["python3", "-c", ASKER], "why": "to be told"}));
@@ -322,6 +323,7 @@ fn the_host_tells_the_events_of_the_document_as_it_says() {
     told.extend(
         ["exec.port", "exec.prompt"].into_iter().zip(early).map(|(name, note)| json!({"method": name, "params": note})),
     );
+    told.push(json!({"method": "events.cursor", "params": client.cursor()}));
     let mut seen = BTreeSet::new();
     for event in &told {
         let name = event["method"].as_str().expect("a name");
