@@ -299,7 +299,11 @@ impl<C> Words<C> {
         let names_run = |word: &OsStr| word.to_str().and_then(RunReference::parse).is_some();
         parser.try_raw_args()?.next_if(|word| match self.dashes {
             Dashes::None => false,
-            Dashes::Runs => word.as_encoded_bytes().starts_with(b"-") && names_run(word),
+            // `--lines=2:8` is an option, although a session could have a name like its beginning.
+            Dashes::Runs => {
+                let bytes = word.as_encoded_bytes();
+                bytes.starts_with(b"-") && !bytes.starts_with(b"--") && names_run(word)
+            }
             Dashes::BehindFirst => count > 0,
             Dashes::All => true,
         })
@@ -505,6 +509,7 @@ mod tests {
             (&["1", "-p"], "-p needs a value (rexec test --help shows the commands and options)"),
             (&["-p", "0"], "test -p: `0` is not valid (a port is a number from 1 to 65535)"),
             (&["--port=x", "-x"], "test --port: `x` is not valid (a port is a number from 1 to 65535)"),
+            (&["--port=80:1"], "test --port: `80:1` is not valid (a port is a number from 1 to 65535)"),
             (&["--how", "fst"], "test --how: `fst` is not valid (did you mean fast?)"),
             (&["--how="], "test --how: `` is not valid (one of fast, slow)"),
         ] {
