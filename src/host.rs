@@ -232,7 +232,7 @@ impl Host {
             span_ids: SpanIds::default(),
             callers: Callers::new(IdleEnd::new(options.end_idle, now), decides),
             projects: opened.projects,
-            rpc: RpcClients::default(),
+            rpc: RpcClients::new(&options.home, &options.socket),
             rules,
             judges: Judges::default(),
             later: LaterAsks::default(),
@@ -340,6 +340,7 @@ impl Host {
             Source::Stream(job, stream) => self.runs.remember_stream(job, stream, event),
             Source::Input(job) => self.runs.remember_input(job, event),
             Source::Judge(job) => self.judges.remember(job, event),
+            Source::Lookup(number) => self.rpc.lookups.remember(number, event),
             Source::Screen => {
                 self.screen.remember(event);
                 false
@@ -386,6 +387,7 @@ impl Host {
                 Source::Control(job) => self.runs.visit_control(job, &mut Context { turn, engine, peers }),
                 Source::Input(job) => self.runs.flush_input(job, turn),
                 Source::Judge(job) => self.visit_judge(job),
+                Source::Lookup(number) => self.rpc.lookups.visit(number, turn),
                 Source::Stream(job, stream) => {
                     self.runs.flush_keys(job, turn, peers);
                     self.runs.flush_answer(job, engine);
@@ -559,6 +561,7 @@ impl Host {
     fn note_helpers(&mut self) {
         let helpers =
             self.starts.pids().chain(self.recorder.pid()).chain(self.screen.helpers()).chain(self.judges.pids());
+        let helpers = helpers.chain(self.rpc.lookups.pids());
         self.runs.note_helpers(helpers.chain(self.notifier.pids()).chain(closer::pids()).chain(looker::pids()));
     }
 

@@ -10,6 +10,7 @@
 //! | `rpc/call.rs` | a line becomes a call |
 //! | `rpc/params.rs`, `rpc/start.rs` | what the methods are given |
 //! | `rpc/projects.rs` | project sessions |
+//! | `rpc/history.rs` | questions about the past |
 //! | `rpc/events.rs` | the table of events |
 //! | `rpc/error.rs` | the codes and sentences of errors |
 //! | `rpc/answers.rs`, `rpc/listing.rs` | what answers and notifications say |
@@ -26,6 +27,7 @@ pub mod client;
 pub mod error;
 pub mod events;
 pub mod gathered;
+pub mod history;
 pub mod kept_output;
 pub mod listing;
 pub mod methods;

@@ -7,6 +7,7 @@
 //! | `rpc/start.rs` | starts commands |
 //! | `rpc/control.rs` | writes to runs, signals and ends them |
 //! | `rpc/decide.rs` | lets held runs begin, or refuses them |
+//! | `rpc/past_runs.rs`, `rpc/lookups.rs` | ask a `rexec` about the past |
 //! | `rpc/projects.rs` | defines, lists, pauses and ends project sessions |
 //! | `rpc/pace.rs` | how much time requests get, and whose turn is next |
 //! | `rpc/kept_run.rs` | one run: its output, who watches it, who waits for it |
@@ -24,8 +25,10 @@ mod admission;
 mod control;
 mod decide;
 mod kept_run;
+mod lookups;
 mod pace;
 mod past_events;
+mod past_runs;
 mod pending_reply;
 mod port_looks;
 mod projects;
@@ -36,6 +39,7 @@ mod start;
 mod watcher;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -53,6 +57,7 @@ use crate::front::rpc::params::Encoding;
 use crate::front::rpc::reply::{RequestId, put_error, put_event, put_result};
 use crate::limits;
 use kept_run::KeptRun;
+use lookups::Lookups;
 use pace::RequestPace;
 use past_events::PastEvents;
 use pending_reply::WantedStart;
@@ -104,6 +109,7 @@ pub(super) struct RpcClients {
     subscriptions: u64,
     /// What has happened, if a client may come back for it.
     past: Option<PastEvents>,
+    pub(super) lookups: Lookups,
     /// Clients that have something new to take.
     touched: BTreeSet<PeerId>,
     /// Starts that waited for the end of another run.
@@ -122,6 +128,11 @@ pub(super) struct RpcClients {
 }
 
 impl RpcClients {
+    /// Nobody yet, at a host with these journals and this socket.
+    pub(super) fn new(home: &Path, socket: &Path) -> Self {
+        Self { lookups: Lookups::new(home, socket), ..Self::default() }
+    }
+
     /// Returns the client of this peer, which becomes one with its first call.
     fn meet(&mut self, peer: PeerId) -> &mut RpcClient {
         self.all.entry(peer).or_default()
@@ -188,6 +199,7 @@ impl RpcClients {
                 run.forget(id);
             }
             self.past.iter_mut().for_each(|past| past.forget(id, None, turn.now));
+            self.lookups.forget(id);
             for &job in &client.foreground {
                 engine.stop(job, Stopper::Caller, limits::GRACE_CALLER_GONE, turn.now);
             }
@@ -215,6 +227,7 @@ impl RpcClients {
         if let Some(past) = &mut self.past {
             self.touched.append(&mut past.deliver(peers));
         }
+        self.answer_lookups(turn, peers);
         self.unanswered.iter().for_each(|&job| turn.touch(job));
         let mut behind = BTreeSet::new();
         for id in std::mem::take(&mut self.touched) {
@@ -235,6 +248,7 @@ impl RpcClients {
             }
         }
         behind.into_iter().for_each(|id| peers.touch(id));
+        self.begin_lookups(turn, peers);
     }
 
     fn pump_run(&mut self, job: JobId, runs: &mut Runs, cx: &mut Context<'_>) {
@@ -305,7 +319,8 @@ impl RpcClients {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let oldest = self.ended.front().map(|&(at, _)| at + limits::RPC_KEPT_AGE);
         let past = self.past.as_ref().and_then(PastEvents::ends);
-        self.timed.first().map(|&(at, _)| at).into_iter().chain(oldest).chain(past).chain(self.pace.deadline()).min()
+        let others = [oldest, past, self.lookups.deadline(), self.pace.deadline()];
+        self.timed.first().map(|&(at, _)| at).into_iter().chain(others.into_iter().flatten()).min()
     }
 
     /// Keeps a run from now on, and tells those who watch all runs.

@@ -106,6 +106,7 @@ impl Host {
     /// Shows what is left, gives the terminal back, and gives the recorder the rest.
     pub(super) fn close(mut self) {
         self.judges.close();
+        self.rpc.lookups.close();
         self.runs.resume_orphans();
         self.recorder.tell_given_up(true, &mut self.screen, self.turn.now);
         let now = Instant::now();

@@ -37,6 +37,8 @@ pub(super) enum Source {
     Control(JobId),
     /// A command's input has room, or nobody reads it any more.
     Input(JobId),
+    /// A lookup in the journal has something to say, or is gone.
+    Lookup(u64),
     /// The judge of a command has an answer, or is gone.
     Judge(JobId),
     /// A command has written something, or no process holds the stream any more.

@@ -29,6 +29,20 @@ pub const RPC_EVENTS_MAX: usize = 4_096;
 pub const RPC_EVENTS_BYTES: usize = 1 << 20;
 /// How long events are noted for clients that may come back, after the last subscription that can be resumed.
 pub const RPC_EVENTS_AGE: Duration = Duration::from_secs(600);
+/// Processes that read the journal for clients at once. Further questions wait …
+pub const HISTORY_LOOKUPS_MAX: usize = 4;
+/// … up to this many. One more is refused.
+pub const HISTORY_WAITING_MAX: usize = 64;
+/// How long a question about the past may take. Then it is answered with an error.
+pub const HISTORY_WAIT: Duration = Duration::from_secs(30);
+/// What is kept of an answer about the past, bytes. Further lines are left out.
+pub const HISTORY_BYTES: usize = 1 << 20;
+/// A word in a question about the past, bytes. With a longer one, it is refused.
+pub const HISTORY_WORD_BYTES: usize = 8 << 10;
+/// Runs in one answer about the past, if the client does not say.
+pub const HISTORY_RUNS: u16 = 100;
+/// The largest number of these that a client may ask for. More counts as this.
+pub const HISTORY_RUNS_MAX: u16 = 1_000;
 /// The name of a command, bytes. A longer one is refused.
 pub const RPC_NAME_BYTES: usize = 64;
 /// The longest chunk of output, bytes. A filter can make a chunk a little longer.

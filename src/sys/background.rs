@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use nix::sys::signal::{SigHandler, Signal, signal};
@@ -72,10 +72,7 @@ pub fn start_shell(command: &str, variables: &[(&str, &str)], input: Option<&str
     let added = variables.iter().map(|(name, value)| [name.as_bytes().to_vec(), value.replace('\0', "").into_bytes()]);
     let env: Vec<CString> = own.chain(added).filter_map(|pair| CString::new(pair.join(&b'=')).ok()).collect();
     helper::fork(c"rexec-notify", &kept, || {
-        for number in 1..=nix::libc::SIGRTMAX() {
-            // SAFETY: a disposition without a handler. For some signals the call is refused, which does no harm.
-            unsafe { nix::libc::signal(number, nix::libc::SIG_DFL) };
-        }
+        set_default_signals();
         let _ = nix::unistd::setsid();
         // A descriptor opened for this process alone would be closed in the program.
         if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
@@ -84,6 +81,31 @@ pub fn start_shell(command: &str, variables: &[(&str, &str)], input: Option<&str
         }
         let _ = execute(c"/bin/sh", &argv, &env);
     })
+}
+
+/// Starts a program whose output and errors this process reads, with `/dev/null` as its standard input; returns its number
+/// and the end of the pipe, which does not block. It is a child of this process, and nothing waits for it.
+///
+/// # Errors
+/// As pipe(2) and fork(2). If the program cannot be executed, its output is `failed`.
+pub fn start_read(program: &CStr, argv: &[CString], env: &[CString], failed: &str) -> io::Result<(Pid, OwnedFd)> {
+    let (near, far) = super::pipe()?;
+    let pid = helper::fork(c"rexec-lookup", &[far.as_raw_fd()], || {
+        set_default_signals();
+        if dup2_stdout(&far).and_then(|()| dup2_stderr(&far)).is_ok() {
+            let _ = execute(program, argv, env);
+            let _ = super::write(&far, failed.as_bytes());
+        }
+    })?;
+    Ok((pid, near))
+}
+
+/// Gives each signal the disposition that programs begin with.
+fn set_default_signals() {
+    for number in 1..=nix::libc::SIGRTMAX() {
+        // SAFETY: a disposition without a handler. For some signals the call is refused, which does no harm.
+        unsafe { nix::libc::signal(number, nix::libc::SIG_DFL) };
+    }
 }
 
 /// Makes `/dev/null` this process's standard input.

@@ -7,6 +7,7 @@ mod masked;
 mod misbehaving;
 mod openrpc;
 mod output;
+mod past;
 mod pipelined;
 mod refused;
 mod resumed;

@@ -218,6 +218,15 @@ impl OutputRest {
     }
 }
 
+/// The answer to a question about the past. The host writes it by hand: see [`super::reply::put_lines`].
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PastLines {
+    /// As `rexec` prints them with `--json`.
+    pub lines: Vec<Value>,
+    /// True if more lines were left out.
+    pub cut: bool,
+}
+
 /// A port on which a run could not listen, because another run does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldPort {

@@ -9,10 +9,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::answers::{
-    Accepted, Answered, AskList, Cancelled, Done, Greeting, LeftList, Met, OutputAnswer, RunList, Started, Subscribed,
-    WholeAnswer,
+    Accepted, Answered, AskList, Cancelled, Done, Greeting, LeftList, Met, OutputAnswer, PastLines, RunList, Started,
+    Subscribed, WholeAnswer,
 };
 use super::error::RpcError;
+use super::history::{PastOutputParams, PastRunParams, PastRunsParams};
 use super::listing::ListedRun;
 use super::params::{
     AskParams, CancelParams, DecideParams, HelloParams, ListParams, NoParams, OutputParams, ResizeParams, RunParams,
@@ -201,6 +202,12 @@ rpc! {
     "session.resume" ResumeSession(SessionParams) -> ListedSession, Supervise;
     /// Reads the files of rules again; for a person's own clients.
     "rules.reread" RereadRules(NoParams) -> Done, Answer;
+    /// Lists runs of the past, as rexec log does.
+    "history.log" PastRuns(PastRunsParams) -> PastLines, Supervise;
+    /// Returns all that the journal knows of a run, as rexec show does.
+    "history.show" PastRun(PastRunParams) -> PastLines, Supervise;
+    /// Returns what a run wrote, as rexec out does.
+    "history.out" PastOutput(PastOutputParams) -> PastLines, Supervise;
     /// Returns the host's state.
     "host.status" ReadHostStatus(NoParams) -> HostStatus, Supervise;
 

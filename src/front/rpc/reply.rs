@@ -104,6 +104,16 @@ pub fn put_chunks<'a>(
     out.extend_from_slice(b"}\n");
 }
 
+/// The answer to a question about the past: the lines of JSON that `rexec` has printed, as they are.
+pub fn put_lines(id: &RequestId, lines: &[&[u8]], is_cut: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    put_value(id, out);
+    out.extend_from_slice(br#","result":{"lines":["#);
+    out.extend_from_slice(&lines.join(&b','));
+    out.extend_from_slice(format!(r#"],"cut":{is_cut}}}}}"#).as_bytes());
+    out.push(b'\n');
+}
+
 fn put_chunk_fields(chunk: &OutputChunk, encoding: Encoding, out: &mut Vec<u8>) {
     let stream = stream_word(chunk.stream);
     out.extend_from_slice(format!(r#""seq":{},"stream":"{stream}","#, chunk.seq).as_bytes());

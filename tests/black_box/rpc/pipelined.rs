@@ -42,6 +42,9 @@ impl Targets {
             "exec.write" => json!({"run": live, "text": format!("{round}\n")}),
             "exec.pause" | "exec.resume" | "exec.status" => json!({"run": live}),
             "exec.signal" => json!({"run": live, "signal": "CONT"}),
+            "history.log" => json!({"number": 1}),
+            // It is on disk a moment after it has begun.
+            "history.show" | "history.out" => json!({"run": ended}),
             "exec.output" => json!({"run": ended, "after": round % 2, "wait_ms": 600_000}),
             "exec.wait" => match round % 4 {
                 0 => json!({"run": ended, "for": "exit"}),
