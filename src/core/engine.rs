@@ -345,6 +345,16 @@ impl Engine {
         Some(Cursor { job, id })
     }
 
+    /// Adds a cursor behind all that the job has written so far, and before its end. It may be skipped. `None` for an
+    /// unknown job.
+    pub fn attach_behind_output(&mut self, job: JobId) -> Option<Cursor> {
+        let cursor = self.attach(job, Lag::Skip)?;
+        while self.next(cursor).is_some_and(|item| !matches!(item, Item::Entry(Entry::Ended(_)))) {
+            self.advance(cursor);
+        }
+        Some(cursor)
+    }
+
     /// Adds a cursor behind all that the job has written, and puts a mark of this number there. `None` for an unknown
     /// job.
     pub fn attach_at_end(&mut self, job: JobId, lag: Lag, mark: u64) -> Option<Cursor> {

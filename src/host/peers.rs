@@ -18,8 +18,7 @@ use super::terminal_relay::RelayEvent;
 use super::turn::{PeerId, Source, Turn};
 use crate::core::end::Stopper;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::Entry;
-use crate::core::log::{Item, Lag};
+use crate::core::log::Lag;
 use crate::front::answer::Answer;
 use crate::front::answer::WrittenBefore;
 use crate::front::attached::Attached;
@@ -162,16 +161,11 @@ impl Peers {
     /// goes on with what it writes. The person does not hold the command back.
     pub(super) fn attach(&mut self, id: PeerId, job: JobId, answer: &Answer, engine: &mut Engine) {
         self.end_greeting(id);
-        let cursor = engine.attach(job, Lag::Skip);
+        let cursor = engine.attach_behind_output(job);
         let Some(peer) = self.all.get_mut(&id) else { return cursor.into_iter().for_each(|new| engine.detach(new)) };
         put_line(answer, peer.out.buffer());
         if let Some(known) = engine.job(job) {
             wire::encode_output(wire::CallerStream::Out, known.last_line(), peer.out.buffer());
-        }
-        if let Some(cursor) = cursor {
-            while engine.next(cursor).is_some_and(|item| !is_last(&item)) {
-                engine.advance(cursor);
-            }
         }
         (peer.language, peer.cursor, peer.attached) = (Language::Attached(Attached), cursor, Some(job));
         self.roomy.insert(id);
@@ -369,8 +363,4 @@ impl Peers {
             self.roomy.insert(id);
         }
     }
-}
-
-fn is_last(item: &Item<'_>) -> bool {
-    matches!(item, Item::Entry(Entry::Ended(_)))
 }

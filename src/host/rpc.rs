@@ -13,6 +13,7 @@
 //! | `rpc/kept_run.rs` | one run: its output, who watches it, who waits for it |
 //! | `rpc/port_looks.rs` | when a run is looked at for its ports |
 //! | `rpc/past_events.rs` | keeps what has happened for clients that come back |
+//! | `rpc/terminal_watcher.rs` | tells a client what a run writes, as it is written |
 //! | `rpc/watcher.rs` | tells a client what happens to a run |
 //! | `rpc/pending_reply.rs`, `rpc/settling.rs` | answers what had to wait |
 //!
@@ -36,6 +37,7 @@ mod rules;
 mod serve;
 mod settling;
 mod start;
+mod terminal_watcher;
 mod watcher;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -63,6 +65,7 @@ use past_events::PastEvents;
 use pending_reply::WantedStart;
 use rexec_sh::protocol::process::Pid;
 pub(super) use serve::RpcService;
+use terminal_watcher::TerminalWatcher;
 use watcher::{ToldEvents, Watcher};
 
 /// The client to answer, and what its request calls itself. A notification is not answered.
@@ -107,6 +110,8 @@ pub(super) struct RpcClients {
     /// The kept bytes of all runs.
     weight: usize,
     subscriptions: u64,
+    /// Those who see what a run writes, as it is written.
+    terminals: BTreeMap<JobId, Vec<TerminalWatcher>>,
     /// What has happened, if a client may come back for it.
     past: Option<PastEvents>,
     pub(super) lookups: Lookups,
@@ -200,6 +205,7 @@ impl RpcClients {
             }
             self.past.iter_mut().for_each(|past| past.forget(id, None, turn.now));
             self.lookups.forget(id);
+            self.forget_terminals(id, None, engine);
             for &job in &client.foreground {
                 engine.stop(job, Stopper::Caller, limits::GRACE_CALLER_GONE, turn.now);
             }
@@ -224,6 +230,7 @@ impl RpcClients {
             self.pump_run(job, runs, cx);
         }
         let Context { turn, engine, peers } = cx;
+        jobs.iter().for_each(|&job| self.tell_terminals(job, engine, peers));
         if let Some(past) = &mut self.past {
             self.touched.append(&mut past.deliver(peers));
         }

@@ -21,6 +21,8 @@ pub const RPC_CONNECTIONS_MAX: usize = 128;
 pub const RPC_TURN: Duration = Duration::from_micros(500);
 /// Subscriptions of one connection. One more is refused.
 pub const RPC_SUBSCRIPTIONS_MAX: usize = 16;
+/// Subscriptions to what one command writes as it is written. One more is refused.
+pub const RPC_TERMINALS_MAX: usize = 16;
 /// Runs that one subscription names. With more, it is refused.
 pub const RPC_SUBSCRIBED_MAX: usize = 1_024;
 /// Events that are kept for clients which come back, of all commands together. Beyond it the oldest go …

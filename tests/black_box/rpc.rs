@@ -12,3 +12,4 @@ mod pipelined;
 mod refused;
 mod resumed;
 mod runs;
+mod terminals;

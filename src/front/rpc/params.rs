@@ -20,6 +20,8 @@ pub enum Encoding {
     Base64,
     /// As raw bytes after the line, which gives their number. Only for output in notifications.
     Binary,
+    /// As base64, and as the run wrote it: with its escape sequences, and not cleaned. Only for subscriptions.
+    Terminal,
 }
 
 impl Encoding {
@@ -35,7 +37,7 @@ impl Encoding {
         };
         match self {
             Self::Text => output.iter().map(escaped).sum(),
-            Self::Base64 | Self::Binary => output.len().div_ceil(3) * 4,
+            Self::Base64 | Self::Binary | Self::Terminal => output.len().div_ceil(3) * 4,
         }
     }
 }

@@ -122,7 +122,7 @@ fn put_chunk_fields(chunk: &OutputChunk, encoding: Encoding, out: &mut Vec<u8>) 
             out.extend_from_slice(br#""text":"#);
             put_value(&String::from_utf8_lossy(&chunk.bytes), out);
         }
-        Encoding::Base64 => {
+        Encoding::Base64 | Encoding::Terminal => {
             out.extend_from_slice(br#""base64":""#);
             put_base64(&chunk.bytes, out);
             out.push(b'"');

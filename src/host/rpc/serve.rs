@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::kept_run::KeptRun;
 use super::past_events::{PastEvents, Place};
 use super::pending_reply::{Awaiting, PendingReply, WantedOutput};
+use super::terminal_watcher::TerminalWatcher;
 use super::watcher::{ToldEvents, Watcher};
 use super::{Requester, RpcClients, Subscription};
 use crate::core::engine::JobId;
@@ -143,8 +144,9 @@ impl Serve<method::Hello, Requester> for RpcService<'_> {
 
 impl Serve<method::Output, Requester> for RpcService<'_> {
     fn serve(&mut self, to: &Requester, params: OutputParams) -> Served<method::Output> {
-        if params.encoding == Encoding::Binary {
-            return Err(RpcError::new(BAD_PARAMS, "encoding: binary is for output that is told, not for answers"));
+        if matches!(params.encoding, Encoding::Binary | Encoding::Terminal) {
+            let sentence = "encoding: binary and terminal are for output that is told, not for answers";
+            return Err(RpcError::new(BAD_PARAMS, sentence));
         }
         let most_bytes = params.max_bytes.unwrap_or(limits::RPC_READ_BYTES).min(limits::RPC_READ_BYTES_MAX);
         let until = self.commands.turn.now + Duration::from_millis(params.wait_ms).min(limits::TIMEOUT_MAX);
@@ -194,6 +196,9 @@ impl Serve<method::Subscribe, Requester> for RpcService<'_> {
             let sentence = format!("this connection has {} subscriptions already", limits::RPC_SUBSCRIPTIONS_MAX);
             return Err(RpcError::busy(sentence).hint("end one of them, with events.unsubscribe"));
         }
+        if params.encoding == Encoding::Terminal {
+            return self.subscribe_terminals(peer, &params).map(Some);
+        }
         if let Some(after) = &params.after {
             return self.resume_subscription(peer, after, &params).map(Some);
         }
@@ -228,6 +233,34 @@ impl Serve<method::Subscribe, Requester> for RpcService<'_> {
 }
 
 impl RpcService<'_> {
+    /// Begins a subscription to what runs write, as they write it.
+    fn subscribe_terminals(&mut self, peer: PeerId, params: &SubscribeParams) -> Result<Subscribed, RpcError> {
+        let bad = |sentence: &str| Err(RpcError::new(BAD_PARAMS, sentence));
+        let Some(runs) = &params.runs else { return bad("runs: missing, and encoding terminal is for some runs only") };
+        if params.events.is_some() || params.after.is_some() {
+            return bad("encoding: with terminal, output is told from now on, and there is no events and no after");
+        }
+        let jobs: BTreeSet<JobId> = runs.iter().map(|&run| JobId(run)).collect();
+        if jobs.len() > limits::RPC_TERMINALS_MAX {
+            return bad(&format!("runs: over {} of them, with encoding terminal", limits::RPC_TERMINALS_MAX));
+        }
+        for &job in &jobs {
+            self.rpc.check_terminal(job, self.commands.engine)?;
+        }
+        self.rpc.subscriptions += 1;
+        let number = self.rpc.subscriptions;
+        for job in jobs {
+            let redactor = self.commands.keeper(job).and_then(Keeper::secrets).map(Redactor::fresh);
+            let Commands { turn, engine, .. } = &mut self.commands;
+            let watcher = TerminalWatcher::new((peer, number), job, redactor, engine);
+            self.rpc.terminals.entry(job).or_default().push(watcher);
+            turn.touch(job);
+        }
+        let (told, encoding) = (ToldEvents::of(&[RunEvent::Output]), params.encoding);
+        self.rpc.meet(peer).subscriptions.insert(number, Subscription { told, encoding, is_for_all: false });
+        Ok(Subscribed { subscription: number, cursor: None, gone: None })
+    }
+
     /// Begins a subscription that can be resumed: it tells what happened to all runs behind a place.
     fn resume_subscription(
         &mut self,
@@ -277,6 +310,7 @@ impl Serve<method::Unsubscribe, Requester> for RpcService<'_> {
             ));
         }
         self.rpc.past.iter_mut().for_each(|past| past.forget(peer, Some(number), self.commands.turn.now));
+        self.rpc.forget_terminals(peer, Some(number), self.commands.engine);
         for run in self.rpc.kept.values_mut() {
             run.watchers.retain(|watcher| watcher.peer != peer || watcher.subscription != Some(number));
         }

@@ -12,7 +12,7 @@ use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::output_filter::OutputFilter;
 use crate::front::projects::ProjectId;
 use crate::front::rpc::answers::Started;
-use crate::front::rpc::error::{NAME_TAKEN, RUN_NOT_READY, RpcError};
+use crate::front::rpc::error::{BAD_PARAMS, NAME_TAKEN, RUN_NOT_READY, RpcError};
 use crate::front::rpc::gathered::GatheredOutput;
 use crate::front::rpc::kept_output::{Gathering, KeptOutput};
 use crate::front::rpc::listing::RunFacts;
@@ -72,6 +72,10 @@ impl Host {
         if asked.restores.is_some() && !self.starts.keeps_records() {
             let sentence = "this host keeps nothing for undo";
             return Err(RpcError::new(RUN_NOT_READY, sentence).hint("start it with rexec-host --undo on"));
+        }
+        if asked.encoding == Encoding::Terminal {
+            let sentence = "encoding: terminal is for events.subscribe";
+            return Err(RpcError::new(BAD_PARAMS, sentence).hint("\"sanitize\":\"raw\" has output as it is written"));
         }
         let host_dir = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let name = self.rpc.meet(to.peer).name.clone();

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::terminals::decoded;
 use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::waiting::PATIENCE;
@@ -34,6 +35,8 @@ fn no_answer_shows_the_secrets_of_a_shims_command() {
     host.wait_for("its start", |journal| journal.of_type("start").next().is_some().then_some(()));
     let mut late = Client::new(&host);
     late.call("events.subscribe", &json!({"runs": [1], "events": ["output", "exit"]}));
+    let mut terminal = Client::new(&host);
+    terminal.call("events.subscribe", &json!({"runs": [1], "encoding": "terminal"}));
     let mut transcript = UnixStream::connect(host.socket()).expect("a host");
     writeln!(transcript, r#"{{"action":"attach","ansi":true}}"#).expect("it listens");
     fs::write(host.home.join("go"), "").expect("a file");
@@ -43,9 +46,14 @@ fn no_answer_shows_the_secrets_of_a_shims_command() {
     BufReader::new(transcript).read_line(&mut line).expect("an entry");
     let kept = late.call("exec.output", &json!({"run": 1}));
     let story = |client: &mut Client| client.story(1).iter().map(Value::to_string).collect::<String>();
+    let told = terminal.story(1);
+    let written: Vec<u8> = told.iter().filter_map(|note| note["params"]["base64"].as_str()).flat_map(decoded).collect();
+    // It came when the first secret was written.
+    let written = String::from_utf8_lossy(&written).into_owned() + "«redacted:API_TOKEN»";
     for (what, seen) in [
         ("the transcript", line),
         ("exec.output", kept.to_string()),
+        ("a terminal", written),
         ("an early subscriber", story(&mut early)),
         ("a late subscriber", story(&mut late)),
     ] {
@@ -53,7 +61,7 @@ fn no_answer_shows_the_secrets_of_a_shims_command() {
     }
     // The person sees everything.
     host.console_says("correct-horse-battery");
-    drop((early, late));
+    drop((early, late, terminal));
     host.finish();
 }
 

@@ -1,0 +1,149 @@
+//! A client that sees what a run writes as it is written, as `rexec attach --watch` does.
+//!
+//! Invariants: it reads the run's log by a cursor of its own, which never holds the run back; what it has missed is counted
+//! to the byte; secrets are masked as for the run's caller; the readers of one run are bounded by
+//! [`limits::RPC_TERMINALS_MAX`], because each entry of a log costs every one of them.
+
+use super::RpcClients;
+use super::watcher::is_full;
+use crate::core::engine::{Cursor, Engine, JobId};
+use crate::core::entry::{Entry, Stream};
+use crate::core::job::Job;
+use crate::core::log::{Item, Taken};
+use crate::front::rpc::answers::ClosedNote;
+use crate::front::rpc::error::RpcError;
+use crate::front::rpc::events::event;
+use crate::front::rpc::params::Encoding;
+use crate::front::rpc::reply::{put_event, put_output};
+use crate::front::rpc::ring::OutputChunk;
+use crate::host::peers::Peers;
+use crate::host::turn::PeerId;
+use crate::limits;
+use crate::text::redact::Redactor;
+
+#[derive(Debug)]
+pub(super) struct TerminalWatcher {
+    peer: PeerId,
+    subscription: u64,
+    /// `None` at the end of the run.
+    cursor: Option<Cursor>,
+    redactor: Option<Redactor>,
+    /// The number of its last chunk.
+    seq: u64,
+    /// Bytes before its next chunk that it has missed.
+    lost: u64,
+    /// The line as it stood when it came, if it has not got that.
+    line: Vec<u8>,
+}
+
+impl TerminalWatcher {
+    /// A watcher of what this run writes from now on, behind the line as it stands.
+    pub(super) fn new(
+        (peer, subscription): (PeerId, u64),
+        job: JobId,
+        redactor: Option<Redactor>,
+        engine: &mut Engine,
+    ) -> Self {
+        let line = engine.job(job).map(|known| known.last_line().to_vec()).unwrap_or_default();
+        let cursor = engine.attach_behind_output(job);
+        Self { peer, subscription, cursor, redactor, seq: 0, lost: 0, line }
+    }
+
+    /// Tells output, without its secrets.
+    fn tell(&mut self, job: JobId, stream: Stream, output: &[u8], out: &mut Vec<u8>) {
+        let bytes = match &mut self.redactor {
+            None => output.into(),
+            Some(redactor) => {
+                let mut masked = Vec::new();
+                redactor.push(output, &mut masked);
+                masked.into_boxed_slice()
+            }
+        };
+        self.put(job, stream, bytes, out);
+    }
+
+    fn put(&mut self, job: JobId, stream: Stream, bytes: Box<[u8]>, out: &mut Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.seq += 1;
+        let chunk = OutputChunk { seq: self.seq, stream, bytes, at_ms: 0, before: 0 };
+        put_output(job.0, &chunk, std::mem::take(&mut self.lost), Encoding::Terminal, out);
+    }
+
+    /// Tells an item of the log. Returns true if nothing follows.
+    fn take(&mut self, job: JobId, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
+        match item {
+            Item::Missed { bytes } => self.lost += bytes,
+            Item::Entry(Entry::Output { stream, bytes, .. }) => self.tell(job, *stream, bytes, out),
+            Item::Entry(Entry::Ended(_)) => {
+                let mut rest = Vec::new();
+                self.redactor.iter_mut().for_each(|redactor| redactor.finish(&mut rest));
+                self.put(job, Stream::Tty, rest.into(), out);
+                let lost_bytes = Some(self.lost).filter(|&lost| lost > 0);
+                put_event::<event::Closed>(&ClosedNote { run: job.0, last_seq: self.seq, lost_bytes }, out);
+                return true;
+            }
+            Item::Entry(_) => {}
+        }
+        false
+    }
+}
+
+impl RpcClients {
+    /// Checks that one more client may see what a run writes.
+    ///
+    /// # Errors
+    /// The run is over, or too many see it.
+    pub(super) fn check_terminal(&self, job: JobId, engine: &Engine) -> Result<(), RpcError> {
+        if engine.job(job).is_none_or(Job::has_ended) {
+            let is_known = (1..=engine.count()).contains(&job.0);
+            return Err(if is_known { RpcError::run_is_over(job.0) } else { RpcError::no_such_run(job.0) });
+        }
+        if self.terminals.get(&job).is_some_and(|all| all.len() >= limits::RPC_TERMINALS_MAX) {
+            let sentence = format!("{} subscriptions see the terminal of run {}", limits::RPC_TERMINALS_MAX, job.0);
+            return Err(RpcError::busy(sentence).hint("end one of them, with events.unsubscribe"));
+        }
+        Ok(())
+    }
+
+    /// Tells the clients that see what a run writes the news, up to the limit of each.
+    pub(super) fn tell_terminals(&mut self, job: JobId, engine: &mut Engine, peers: &mut Peers) {
+        let Some(mut watchers) = self.terminals.remove(&job) else { return };
+        for watcher in &mut watchers {
+            let Some(cursor) = watcher.cursor else { continue };
+            let Some(peer) = peers.get_mut(watcher.peer).filter(|peer| !peer.is_leaving) else { continue };
+            let line = std::mem::take(&mut watcher.line);
+            watcher.tell(job, Stream::Tty, &line, peer.out.buffer());
+            let mut is_behind = false;
+            let goes_on = engine.read(cursor, |item| {
+                is_behind = is_full(peer.out.pending()) && (!peer.send() || is_full(peer.out.pending()));
+                if is_behind {
+                    return Taken::Not;
+                }
+                if watcher.take(job, item, peer.out.buffer()) { Taken::Last } else { Taken::All }
+            });
+            watcher.cursor = watcher.cursor.filter(|_| goes_on);
+            self.touched.insert(watcher.peer);
+            if is_behind && let Some(client) = self.all.get_mut(&watcher.peer) {
+                client.behind.insert(job);
+            }
+        }
+        watchers.retain(|watcher| watcher.cursor.is_some());
+        if !watchers.is_empty() {
+            self.terminals.insert(job, watchers);
+        }
+    }
+
+    /// Ends these subscriptions of a client to what runs write, or all of them.
+    pub(super) fn forget_terminals(&mut self, peer: PeerId, subscription: Option<u64>, engine: &mut Engine) {
+        self.terminals.retain(|_, watchers| {
+            watchers.retain(|watcher| {
+                let is_meant = watcher.peer == peer && subscription.is_none_or(|wanted| wanted == watcher.subscription);
+                watcher.cursor.filter(|_| is_meant).into_iter().for_each(|cursor| engine.detach(cursor));
+                !is_meant
+            });
+            !watchers.is_empty()
+        });
+    }
+}
