@@ -292,7 +292,20 @@ fn the_manual_has_the_bounds_of_the_code() {
     let page = include_str!("../../cli/help/protocol.md").split_whitespace().collect::<Vec<_>>().join(" ");
     let days = limits::TIMEOUT_MAX.as_secs() / 86_400;
     for said in [
-        format!("first {} prompts and {} remarks", limits::RPC_PROMPTS_MAX, limits::RPC_REMARKS_MAX),
+        format!(
+            "first {} prompts, {} remarks and {} ports",
+            limits::RPC_PROMPTS_MAX,
+            limits::RPC_REMARKS_MAX,
+            limits::RPC_PORTS_MAX
+        ),
+        format!("the last {} events in {} MiB", limits::RPC_EVENTS_MAX, limits::RPC_EVENTS_BYTES >> 20),
+        format!("up to {} `runs` write", limits::RPC_TERMINALS_MAX),
+        format!("{} subscriptions can see one run so", limits::RPC_TERMINALS_MAX),
+        format!("oldest first: {}, or up to {}", limits::HISTORY_RUNS, limits::HISTORY_RUNS_MAX),
+        format!("up to {} questions wait", limits::HISTORY_WAITING_MAX),
+        format!("longer than {} MiB is left out", limits::HISTORY_BYTES >> 20),
+        format!("no answer within {} seconds", limits::HISTORY_WAIT.as_secs()),
+        format!("up to {} ms old, or up to {} s", limits::PORTS_KNOWN.as_millis(), limits::PORTS_KNOWN_MAX.as_secs()),
         format!("no limit; more than {days} days are refused"),
         format!("{days} days are the most"),
         format!("A text may have {} bytes", limits::RPC_TEXT_BYTES),
