@@ -111,6 +111,8 @@ fn told(event: &Event) -> Option<String> {
             };
             format!("#{} {decided}\n", note.run)
         }
-        Event::Output(_) | Event::Remark(_) | Event::Closed(_) | Event::Cursor(_) => return None,
+        Event::Output(_) | Event::Remark(_) | Event::Closed(_) | Event::Resized(_) | Event::Cursor(_) => {
+            return None;
+        }
     })
 }

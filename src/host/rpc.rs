@@ -230,7 +230,7 @@ impl RpcClients {
             self.pump_run(job, runs, cx);
         }
         let Context { turn, engine, peers } = cx;
-        jobs.iter().for_each(|&job| self.tell_terminals(job, engine, peers));
+        jobs.iter().for_each(|&job| self.tell_terminals(job, runs, engine, peers));
         if let Some(past) = &mut self.past {
             self.touched.append(&mut past.deliver(peers));
         }

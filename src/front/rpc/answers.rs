@@ -77,6 +77,14 @@ pub struct GoneEvents {
     pub events: Option<u64>,
 }
 
+/// `exec.resized`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ResizedNote {
+    pub run: u64,
+    pub rows: u16,
+    pub cols: u16,
+}
+
 /// `events.cursor`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CursorNote {

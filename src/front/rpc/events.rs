@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::answers::{
     ClosedNote, CursorNote, DecidedNote, ExitedNote, HeldNote, OutputNote, PortNote, PromptNote, RemarkNote,
+    ResizedNote,
 };
 use super::listing::ListedRun;
 use super::params::RunEvent;
@@ -92,6 +93,8 @@ events! {
     "exec.exited" Exited(ExitedNote), Exit;
     /// Nothing more comes of a run.
     "exec.closed" Closed(ClosedNote), Exit;
+    /// A run's terminal has this size.
+    "exec.resized" Resized(ResizedNote);
     /// A subscription that can be resumed has told everything up to here.
     "events.cursor" Cursor(CursorNote);
 }

@@ -10,13 +10,14 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Stream};
 use crate::core::job::Job;
 use crate::core::log::{Item, Taken};
-use crate::front::rpc::answers::ClosedNote;
+use crate::front::rpc::answers::{ClosedNote, ResizedNote};
 use crate::front::rpc::error::RpcError;
 use crate::front::rpc::events::event;
 use crate::front::rpc::params::Encoding;
 use crate::front::rpc::reply::{put_event, put_output};
 use crate::front::rpc::ring::OutputChunk;
 use crate::host::peers::Peers;
+use crate::host::runs::Runs;
 use crate::host::turn::PeerId;
 use crate::limits;
 use crate::text::redact::Redactor;
@@ -32,6 +33,8 @@ pub(super) struct TerminalWatcher {
     seq: u64,
     /// Bytes before its next chunk that it has missed.
     lost: u64,
+    /// It knows how large the terminal is.
+    is_sized: bool,
     /// The line as it stood when it came, if it has not got that.
     line: Vec<u8>,
 }
@@ -46,7 +49,7 @@ impl TerminalWatcher {
     ) -> Self {
         let line = engine.job(job).map(|known| known.last_line().to_vec()).unwrap_or_default();
         let cursor = engine.attach_behind_output(job);
-        Self { peer, subscription, cursor, redactor, seq: 0, lost: 0, line }
+        Self { peer, subscription, cursor, redactor, seq: 0, lost: 0, is_sized: false, line }
     }
 
     /// Tells output, without its secrets.
@@ -71,11 +74,17 @@ impl TerminalWatcher {
         put_output(job.0, &chunk, std::mem::take(&mut self.lost), Encoding::Terminal, out);
     }
 
+    fn tell_size(&mut self, run: u64, rows: u16, cols: u16, out: &mut Vec<u8>) {
+        self.is_sized = true;
+        put_event::<event::Resized>(&ResizedNote { run, rows, cols }, out);
+    }
+
     /// Tells an item of the log. Returns true if nothing follows.
     fn take(&mut self, job: JobId, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
         match item {
             Item::Missed { bytes } => self.lost += bytes,
             Item::Entry(Entry::Output { stream, bytes, .. }) => self.tell(job, *stream, bytes, out),
+            Item::Entry(Entry::Resized { rows, cols, .. }) => self.tell_size(job.0, *rows, *cols, out),
             Item::Entry(Entry::Ended(_)) => {
                 let mut rest = Vec::new();
                 self.redactor.iter_mut().for_each(|redactor| redactor.finish(&mut rest));
@@ -108,11 +117,16 @@ impl RpcClients {
     }
 
     /// Tells the clients that see what a run writes the news, up to the limit of each.
-    pub(super) fn tell_terminals(&mut self, job: JobId, engine: &mut Engine, peers: &mut Peers) {
+    pub(super) fn tell_terminals(&mut self, job: JobId, runs: &Runs, engine: &mut Engine, peers: &mut Peers) {
         let Some(mut watchers) = self.terminals.remove(&job) else { return };
+        let is_sized = watchers.iter().all(|watcher| watcher.is_sized);
+        let size = if is_sized { None } else { runs.terminal_size(job) };
         for watcher in &mut watchers {
             let Some(cursor) = watcher.cursor else { continue };
             let Some(peer) = peers.get_mut(watcher.peer).filter(|peer| !peer.is_leaving) else { continue };
+            if let Some(size) = size.filter(|_| !watcher.is_sized) {
+                watcher.tell_size(job.0, size.rows, size.cols, peer.out.buffer());
+            }
             let line = std::mem::take(&mut watcher.line);
             watcher.tell(job, Stream::Tty, &line, peer.out.buffer());
             let mut is_behind = false;

@@ -98,6 +98,11 @@ impl Runs {
         self.answered.iter().copied().find(|&job| self.answerer(job) == Some(by))
     }
 
+    /// How large the run's terminal is; `None` if it has none, or not yet.
+    pub(in crate::host) fn terminal_size(&self, job: JobId) -> Option<pty::Size> {
+        pty::size(self.get(job)?.streams[Stream::Tty as usize].as_ref()?.fd())
+    }
+
     /// The person's terminal, which stands for the run's, has this size.
     pub(in crate::host) fn size_answer(&mut self, job: JobId, size: pty::Size) {
         if let Some(answering) = self.get_mut(job).and_then(|run| run.answering.as_mut()) {

@@ -316,6 +316,8 @@ fn the_host_tells_the_events_of_the_document_as_it_says() {
     let held = client.start(&json!({"command": "echo"}));
     client.call("exec.decide", &json!({"run": held, "allow": false, "why": "not now"}));
     let run = client.start(&json!({"argv": ["python3", "-c", ASKER], "why": "to be told"}));
+    client.call("events.subscribe", &json!({"runs": [run], "encoding": "terminal"}));
+    let resized = client.note("exec.resized", run);
     let early = [client.note("exec.port", run), client.note("exec.prompt", run)];
     client.call("exec.cancel", &json!({"run": run}));
     let mut told = client.story(run);
@@ -323,6 +325,7 @@ fn the_host_tells_the_events_of_the_document_as_it_says() {
     told.extend(
         ["exec.port", "exec.prompt"].into_iter().zip(early).map(|(name, note)| json!({"method": name, "params": note})),
     );
+    told.push(json!({"method": "exec.resized", "params": resized}));
     told.push(json!({"method": "events.cursor", "params": client.cursor()}));
     let mut seen = BTreeSet::new();
     for event in &told {

@@ -55,6 +55,22 @@ fn output_comes_as_it_was_written_behind_the_line_as_it_stands() {
 }
 
 #[test]
+fn the_size_of_the_terminal_is_told_at_first_and_when_it_changes() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "cat", "mode": "pty", "size": {"rows": 30, "cols": 90}}));
+    client.call("exec.write", &json!({"run": run, "text": "it has begun\n"}));
+    client.call("exec.wait", &json!({"run": run, "for": "text", "text": "begun"}));
+    let mut other = Client::new(&host);
+    see(&mut other, run);
+    assert_eq!(other.note("exec.resized", run), json!({"run": run, "rows": 30, "cols": 90}));
+    client.call("exec.resize", &json!({"run": run, "rows": 31, "cols": 91}));
+    assert_eq!(other.note("exec.resized", run), json!({"run": run, "rows": 31, "cols": 91}));
+    client.call("exec.write", &json!({"run": run, "eof": true}));
+    other.note("exec.closed", run);
+}
+
+#[test]
 fn one_that_takes_nothing_holds_nothing_and_learns_how_much_it_has_missed() {
     const BYTES: usize = 12_000_000;
     let host = Host::with(MIRROR);
