@@ -12,10 +12,12 @@ use super::output::VerbOutput;
 use super::verb::{Call, Group, NO_HOST, Opt, Values, Verb, Words, json};
 use super::{cannot_write, chosen, service, shown_json};
 use crate::core::end::Failure;
+use crate::front::rpc::answers::{CursorNote, Subscribed};
 use crate::front::rpc::client::HostLine;
-use crate::front::rpc::events::Event;
+use crate::front::rpc::events::{Event, event};
 use crate::front::rpc::methods::method;
 use crate::front::rpc::params::{RunEvent, SubscribeParams};
+use crate::front::rpc::reply::put_event;
 use crate::text::escape::escape_line;
 
 pub(super) const VERB: Verb = Verb {
@@ -30,7 +32,9 @@ ends with them.
 
 With --json each line is the event of JSON-RPC as the host sends it, see rexec
 help protocol; exec.closed, which has no line otherwise, says that no output
-follows.
+follows. With --after too, events.cursor comes between: a later call with the
+last cursor begins with what has happened since, and its first line says if
+some of that is gone. The first call has --after now.
 ",
     codes: &[(3, "no such command"), NO_HOST],
     examples: &["rexec events", "rexec events --ports web", "rexec events --json | jq -r .method"],
@@ -40,6 +44,11 @@ follows.
                 "--ports",
                 |q| q.tells_ports = true,
                 "also when a command listens on a port; the host has to look",
+            ),
+            Opt::value(
+                "--after CURSOR",
+                |q, v| q.after = Some(v.text()),
+                "with --json: what came behind this cursor; now begins",
             ),
             json(|q| q.is_json = true),
         ],
@@ -53,20 +62,31 @@ struct EventsCall {
     runs: BTreeSet<u64>,
     tells_ports: bool,
     is_json: bool,
+    after: Option<String>,
 }
 
 /// Columns of a command or a question. The rest is cut.
 const COLUMNS: usize = 200;
 
-fn follow(EventsCall { mut runs, tells_ports, is_json }: EventsCall) -> Result<u8, Notice> {
+fn follow(EventsCall { mut runs, tells_ports, is_json, after }: EventsCall) -> Result<u8, Notice> {
+    if after.is_some() && (!is_json || !runs.is_empty()) {
+        return Err(VERB.missing("--json with --after, and no N"));
+    }
     let mut calls = HostCalls::connect(&super::socket_path()?)?;
     let mut events = vec![RunEvent::Start, RunEvent::Held, RunEvent::Prompt, RunEvent::Exit];
     events.extend(tells_ports.then_some(RunEvent::Port));
     let wanted = Some(runs.iter().copied().collect()).filter(|_| !runs.is_empty());
-    let params = SubscribeParams { runs: wanted, events: Some(events), ..SubscribeParams::default() };
-    calls.call::<method::Subscribe>(&params)?;
+    let params = SubscribeParams { runs: wanted, events: Some(events), after, ..SubscribeParams::default() };
+    let Subscribed { subscription, cursor, gone } = calls.call::<method::Subscribe>(&params)?;
     let is_for_all = runs.is_empty();
     let mut out = VerbOutput::standard();
+    if let Some(cursor) = cursor {
+        let mut line = Vec::new();
+        put_event::<event::Cursor>(&CursorNote { subscription, cursor, gone }, &mut line);
+        if !says(&shown_json(&line), &mut out)? {
+            return Ok(exit_code::SUCCESS);
+        }
+    }
     while is_for_all || !runs.is_empty() {
         let Some(line) = calls.next_event()? else { break };
         let event = match HostLine::read(&line) {
@@ -78,12 +98,19 @@ fn follow(EventsCall { mut runs, tells_ports, is_json }: EventsCall) -> Result<u
         }
         let text = if is_json { Some(shown_json(&line)) } else { event.as_ref().and_then(told) };
         let Some(text) = text else { continue };
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
-            written => written.map_err(|error| cannot_write(&error))?,
+        if !says(&text, &mut out)? {
+            break;
         }
     }
     Ok(exit_code::SUCCESS)
+}
+
+/// Prints a line. Returns false if nobody reads.
+fn says(text: &str, out: &mut VerbOutput) -> Result<bool, Notice> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).map_err(|error| cannot_write(&error)),
+    }
 }
 
 /// An event for people; `None` for one that says nothing to them.

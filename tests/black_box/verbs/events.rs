@@ -86,6 +86,41 @@ fn events_are_told_until_the_host_ends() {
 }
 
 #[test]
+fn a_later_call_goes_on_behind_the_last_cursor() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let mut first = events(&host, "first", &["--json", "--after", "now"], &mut client);
+    let event = |line: &str| serde_json::from_str::<Value>(line).expect("an event");
+    let is_told = || shown(&host, "first").lines().last().is_some_and(|line| line.contains("events.cursor"));
+    let run = client.call("exec.run", &json!({"command": "true"}))["run"].clone();
+    let is_over = || {
+        let lines = shown(&host, "first");
+        is_told()
+            && lines.lines().map(event).any(|told| told["method"] == "exec.closed" && told["params"]["run"] == run)
+    };
+    assert!(waiting::until_true(PATIENCE, is_over), "{}", shown(&host, "first"));
+    first.kill().expect("it runs");
+    first.wait().expect("its end");
+    let missed = client.call("exec.run", &json!({"command": "exit 5"}))["run"].clone();
+    let lines = shown(&host, "first");
+    let cursor = event(lines.lines().last().expect("a line"))["params"]["cursor"].clone();
+    let mut again = events(&host, "again", &["--json", "--after", cursor.as_str().expect("a text")], &mut client);
+    let starts = || -> Vec<Value> {
+        let lines = shown(&host, "again");
+        let told = lines.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(event);
+        told.filter(|told| told["method"] == "exec.started").map(|mut told| told["params"]["run"].take()).collect()
+    };
+    assert!(waiting::until_true(PATIENCE, || !starts().is_empty()), "{}", shown(&host, "again"));
+    assert_eq!(starts()[0], missed, "nothing before it, and it first");
+    let lines = shown(&host, "again");
+    let begin = event(lines.lines().next().expect("a line"));
+    assert_eq!((&begin["method"], &begin["params"]["cursor"]), (&json!("events.cursor"), &cursor));
+    assert_eq!(begin["params"].get("gone"), None);
+    again.kill().expect("it runs");
+    again.wait().expect("its end");
+}
+
+#[test]
 fn events_of_one_command_end_with_it() {
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);
