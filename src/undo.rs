@@ -11,6 +11,7 @@ pub mod keeping;
 pub mod manifest;
 mod operand;
 mod operands;
+mod patches;
 mod present;
 pub mod record;
 mod repository;

@@ -20,7 +20,7 @@ const fn known(program: &'static str, letters: &'static str, long: &'static str)
     ValueOptions { program, letters, long: Cow::Borrowed(long) }
 }
 
-static KNOWN: [ValueOptions; 22] = [
+static KNOWN: [ValueOptions; 30] = [
     known(
         "git",
         "CcmFbBoste",
@@ -69,6 +69,21 @@ static KNOWN: [ValueOptions; 22] = [
     known("truncate", "sr", " size reference "),
     known("sed", "efl", " expression file line-length "),
     known("install", "gmotS", " group mode owner target-directory suffix "),
+    known(
+        "tar",
+        "bCfFgHIKLNTVX",
+        " file directory files-from exclude exclude-from strip-components transform xform owner group mode mtime \
+        use-compress-program format listed-incremental newer after-date newer-mtime to-command label starting-file suffix \
+        blocking-factor record-size checkpoint-action info-script new-volume-script rsh-command tape-length add-file \
+        exclude-tag exclude-tag-all exclude-tag-under exclude-ignore group-map owner-map index-file level sort pax-option ",
+    ),
+    known("unzip", "dP", ""),
+    known("zip", "bntPZO", " temp-path suffixes password compression-method output-file out "),
+    known("cpio", "CDEFHIMORW", " directory file pattern-file format message owner io-size block-size "),
+    known("split", "abClnt", " suffix-length additional-suffix bytes line-bytes lines number separator filter "),
+    known("csplit", "bfn", " suffix-format prefix digits "),
+    known("patch", "BdDFgiopVYzr", " directory fuzz get ifdef input output prefix strip reject-file suffix "),
+    known("scp", "cDFiJloPSX", ""),
 ];
 
 impl ValueOptions {
@@ -178,7 +193,12 @@ impl<'l> Words<'l> {
     /// The value of an option: in the next word, or behind it in its own. Long ones may be cut short.
     #[must_use]
     pub fn value_of(&self, letter: u8, long: &str) -> Option<Argument> {
-        self.options.iter().find_map(|(option, next)| {
+        self.values_of(letter, long).next()
+    }
+
+    /// The values of an option that stands there more than once.
+    pub fn values_of<'w>(&'w self, letter: u8, long: &'w str) -> impl Iterator<Item = Argument> + use<'w, 'l> {
+        self.options.iter().filter_map(move |(option, next)| {
             let lead = lead(option);
             let (is_it, value) = match lead.strip_prefix(b"--") {
                 Some(long_form) => {

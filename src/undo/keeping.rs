@@ -16,6 +16,7 @@ use super::exceptions::Exceptions;
 use super::expansion::{self, Cut};
 use super::git::{Git, Places};
 use super::manifest::{Around, Bytes, Head, Item, Line, Missed, Object, VERSION, Way, Why};
+use super::patches;
 use super::present::is_missing;
 use super::repository::{OwnFiles, RepositoryLoss};
 use super::store::{Objects, Store, join, manifest_name, record_name, split};
@@ -91,6 +92,7 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         around: HashSet::new(),
         copied: 0,
         part: Part::Named,
+        few_left: None,
         shows_links: losses.shows_links,
         kept: Kept::default(),
     };
@@ -107,12 +109,14 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
     for word in &losses.unknown {
         collector.miss(word, if word.ends_with(b"shred") { Why::Wiped } else { Why::Unknown })?;
     }
-    // Files that change in place come first: a link to one is no copy.
-    let (bytes, names): (Vec<&Operand>, Vec<&Operand>) =
-        losses.operands.iter().partition(|operand| operand.loss == Loss::Bytes);
-    for operand in bytes.into_iter().chain(names) {
-        collector.operand(operand, &from)?;
-    }
+    // Files that change in place come first: a link to one is no copy. What may not be kept as a whole comes last.
+    let mut operands: Vec<&Operand> = losses.operands.iter().collect();
+    operands.sort_by_key(|operand| match (operand.loss, &operand.extent) {
+        (Loss::Bytes, _) => 0,
+        (Loss::Name, Extent::Below) => 2,
+        (Loss::Name, _) => 1,
+    });
+    operands.into_iter().try_for_each(|operand| collector.operand(operand, &from))?;
     let here = Path::new(OsStr::from_bytes(&from));
     for loss in losses.repositories.iter().filter(|loss| may_have_files(loss, here)) {
         collector.repository(loss, &from)?;
@@ -147,6 +151,9 @@ fn may_stand_there(Operand { path, loss, extent }: &Operand, directory: &Path) -
     });
     let Some(place) = literal(path, directory).filter(|_| !is_elsewhere) else { return !is_elsewhere };
     match (loss, extent) {
+        (_, Extent::Below) if is_directory(&place) => {
+            place.read_dir().is_ok_and(|mut entries| entries.next().is_some())
+        }
         (_, Extent::Overlay { .. }) | (Loss::Name, _) => place.symlink_metadata().is_ok(),
         // What is written to a device or a FIFO replaces nothing.
         (Loss::Bytes, _) => place.metadata().is_ok_and(|there| there.is_file()),
@@ -186,6 +193,8 @@ struct Collector<'a> {
     /// Bytes.
     copied: u64,
     part: Part,
+    /// While it is kept what is little: the names that it may still have. 0 if it is not little.
+    few_left: Option<usize>,
     /// True if one more link to a file would be seen in the command's output.
     shows_links: bool,
     kept: Kept,
@@ -251,15 +260,44 @@ impl Collector<'_> {
 
     fn operand(&mut self, operand: &Operand, from: &[u8]) -> io::Result<()> {
         let paths = self.paths(&operand.path, from)?;
-        if let Extent::Overlay { sources, is_inside } = &operand.extent {
-            let sources = self.paths(sources, from)?;
-            return self.overlay(paths, &sources, *is_inside, operand.loss);
+        match &operand.extent {
+            Extent::Overlay { sources, is_inside } => {
+                let sources = self.paths(sources, from)?;
+                return self.overlay(paths, &sources, *is_inside, operand.loss);
+            }
+            Extent::Patched { diff } => return self.patched(&operand.path, diff, from),
+            Extent::Below => return paths.into_iter().try_for_each(|path| self.below(behind_links(path))),
+            Extent::Itself | Extent::Tree => {}
         }
         // `**` alone reaches as far as a tree.
         let is_tree = operand.extent == Extent::Tree;
         for path in without_what_is_below(paths, is_tree) {
             if self.path(path.clone(), operand.loss, is_tree)? == Stood::BelowLink {
                 self.miss(&path, Why::Failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what is below a path, if it is little.
+    fn below(&mut self, path: Vec<u8>) -> io::Result<()> {
+        self.few_left = Some(limits::KEPT_BELOW_MAX);
+        self.path(path.clone(), Loss::Name, true)?;
+        if self.few_left.take() == Some(0) {
+            self.miss(&path, Why::Unknown)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what a file of differences names below a directory.
+    fn patched(&mut self, directory: &PathPattern, diff: &PathPattern, from: &[u8]) -> io::Result<()> {
+        for path in self.paths(diff, from)? {
+            let names = read_diff(&behind_links(path)).map(|diff| patches::names(&diff)).unwrap_or_default();
+            // The command makes it first, or it is too large.
+            if names.is_empty() || names.len() > limits::PATCHED_NAMES_MAX {
+                self.paths(directory, from)?.iter().try_for_each(|directory| self.miss(directory, Why::Unknown))?;
+            } else {
+                names.iter().try_for_each(|name| self.operand(&patches::operand(directory, name), from))?;
             }
         }
         Ok(())
@@ -290,7 +328,7 @@ impl Collector<'_> {
             Err(error) => return self.miss(&path, why(&error)).map(|()| Stood::Something),
         };
         let is_directory = facts.sort == Sort::Directory;
-        let holds_store = is_tree && is_directory && self.store.is_below(&path);
+        let holds_store = is_tree && is_directory && self.few_left.is_none() && self.store.is_below(&path);
         // Root removes what is hidden, too.
         if self.store.holds(&path) || holds_store && folder::own_user() == 0 {
             return self.miss(&path, Why::InStore).map(|()| Stood::Something);
@@ -477,6 +515,9 @@ impl Collector<'_> {
                 continue;
             };
             path = join(&path, &name);
+            if self.few_left == Some(0) {
+                return Ok(());
+            }
             if self.is_over() || path.len() > limits::KEPT_PATH_BYTES_MAX {
                 self.miss(&path, if self.is_over() { Why::TooLate } else { Why::TooLarge })?;
                 continue;
@@ -521,6 +562,9 @@ impl Collector<'_> {
             Err(error) => return self.miss(path, why(&error)).map(|()| None),
         };
         if self.store.folder.facts().is_ok_and(|store| store.identity() == facts.identity()) {
+            if self.few_left.is_some() {
+                return Ok(None);
+            }
             if folder::own_user() == 0 {
                 return self.miss(path, Why::InStore).map(|()| None);
             }
@@ -541,6 +585,12 @@ impl Collector<'_> {
         let is_excepted = EXCEPTED.contains(&name) || self.keeping.except.have(path, true);
         if self.part == Part::Named && (is_excepted || is_cache(&folder, &entries)) {
             return self.miss_file(path, Why::Excepted, Some(facts)).map(|()| None);
+        }
+        if let Some(left) = &mut self.few_left {
+            *left = left.saturating_sub(entries.len());
+            if *left == 0 {
+                return Ok(None);
+            }
         }
         if facts.dev != dev && !self.can_link(&folder, &entries) {
             return self.miss_file(path, Why::Failed, Some(facts)).map(|()| None);
@@ -726,6 +776,17 @@ fn without_what_is_below(paths: BTreeSet<Vec<u8>>, is_tree: bool) -> Vec<Vec<u8>
 fn behind_links(path: Vec<u8>) -> Vec<u8> {
     let opened = Path::new(OsStr::from_bytes(&path)).canonicalize();
     opened.map_or(path, |opened| opened.into_os_string().into_vec())
+}
+
+fn read_diff(path: &[u8]) -> io::Result<Vec<u8>> {
+    let (directory, name) = split(path);
+    let (file, facts) = Folder::enter(directory)?.read(name)?;
+    if facts.size > limits::PATCH_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut diff = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(file, limits::PATCH_BYTES_MAX), &mut diff)?;
+    Ok(diff)
 }
 
 fn is_cache(folder: &Folder, entries: &[Entry]) -> bool {

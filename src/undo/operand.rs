@@ -77,6 +77,12 @@ pub enum Extent {
     Itself,
     /// With all that is below it, if it is a directory.
     Tree,
+    /// Some of what is below it, which the text does not name: it is kept if it is little.
+    Below,
+    /// What this file of differences names, from the path on.
+    Patched {
+        diff: PathPattern,
+    },
     /// What has the same name as something of these sources, which are copied into the path, or else onto it.
     Overlay {
         sources: PathPattern,

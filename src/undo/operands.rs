@@ -3,6 +3,10 @@
 //! Invariants: nothing is looked up, and nothing is expanded that the text does not tell. What is not understood is named
 //! as unknown. Sources that are moved are operands, too, if something is removed later: it may be removed under its new name.
 
+mod archives;
+
+use archives::Format;
+
 use super::operand::{Extent, Loss, Operand, PathPattern, Step};
 use super::repository::{self, Effect, RepositoryLoss};
 use crate::gate::{Answer, Words};
@@ -118,11 +122,11 @@ fn shown(leaf: &Leaf) -> Vec<u8> {
     layer.into_iter().chain([name]).chain(subcommand).collect::<Vec<_>>().join(&b' ')
 }
 
-struct LeafLosses<'l> {
-    leaf: &'l Leaf,
-    operands: Vec<Operand>,
+pub(super) struct LeafLosses<'l> {
+    pub(super) leaf: &'l Leaf,
+    pub(super) operands: Vec<Operand>,
     repository: Option<RepositoryLoss>,
-    is_unknown: bool,
+    pub(super) is_unknown: bool,
     /// Some words are what find finds.
     is_filled_by_find: bool,
 }
@@ -152,10 +156,23 @@ impl<'l> LeafLosses<'l> {
                     self.each(&words, Loss::Name, Extent::Tree);
                 }
             }
-            b"sort" | b"curl" => self.output(&words, b'o', "output"),
+            b"sort" => self.output(&words, b'o', "output"),
+            b"curl" => {
+                self.output(&words, b'o', "output");
+                if has("-O") || has("--remote-name") || has("--remote-name-all") {
+                    self.downloads(&words);
+                }
+            }
             b"wget" => self.output(&words, b'O', "output-document"),
-            b"gzip" | b"bzip2" | b"xz" | b"zstd" if ["-c", "--stdout", "-k", "--keep"].into_iter().any(has) => {}
-            b"gzip" | b"bzip2" | b"xz" => self.each(&words, Loss::Name, Extent::Itself),
+            b"scp" => self.by_scp(&words),
+            b"tar" | b"bsdtar" => self.by_tar(),
+            b"unzip" => self.by_unzip(&words),
+            b"cpio" => self.by_cpio(&words),
+            b"zip" => self.by_zip(&words),
+            b"split" if has("--filter") => {}
+            b"split" => self.pieces(words.operands().nth(1).cloned(), b"x", b"[0-9a-z][0-9a-z]*"),
+            b"csplit" => self.pieces(words.value_of(b'f', "prefix"), b"xx", b"[0-9]*"),
+            b"patch" => self.by_patch(&words),
             b"ln" if has("-f") || has("--force") => self.targets(&words, Loss::Name),
             b"install" => self.targets(&words, Loss::Name),
             b"cp" if has("-n") || has("--no-clobber") => {}
@@ -168,7 +185,11 @@ impl<'l> LeafLosses<'l> {
                     self.targets(&words, Loss::Bytes);
                 }
             }
-            b"tee" if !has("-a") && !has("--append") => self.each(&words, Loss::Bytes, Extent::Itself),
+            b"tee" | b"sponge" if !has("-a") && !has("--append") => self.each(&words, Loss::Bytes, Extent::Itself),
+            b"uniq" => words.operands().skip(1).for_each(|output| self.add(output, Loss::Bytes, Extent::Itself)),
+            // Editors write in place, or at least where a file has more than one name.
+            b"ed" | b"ex" | b"vi" | b"vim" | b"nvim" => self.each(&words, Loss::Bytes, Extent::Itself),
+            b"yq" if self.edits_in_place() || has("--inplace") => self.each(&words, Loss::Bytes, Extent::Itself),
             b"truncate" => self.each(&words, Loss::Bytes, Extent::Itself),
             b"dd" => self.by_dd(),
             b"sed" if self.edits_in_place() || has("--in-place") => {
@@ -183,8 +204,18 @@ impl<'l> LeafLosses<'l> {
                     self.add(word, Loss::Name, Extent::Itself);
                 }
             }
+            b"awk" | b"gawk" if words.value_of(b'i', "include").is_some_and(|name| name.text() == Some(b"inplace")) => {
+                self.each(&words, Loss::Name, Extent::Itself);
+            }
+            b"git" if words.operands().next().is_some_and(|word| word.text() == Some(b"apply")) => {
+                self.by_git_apply(&words);
+            }
             b"git" => self.by_git(&words),
-            _ => {}
+            name => {
+                if let Some(format) = Format::of(name) {
+                    self.by_compressor(&words, format);
+                }
+            }
         }
     }
 
@@ -220,11 +251,6 @@ impl<'l> LeafLosses<'l> {
         let has = |option: &str| words.has(option) != Answer::No;
         let mut sources: Vec<_> = words.operands().collect();
         let Some(target) = sources.pop() else { return };
-        // `host:path`, and not `./a:b`.
-        let is_far = |word: &Argument| {
-            let shown = word.shown();
-            shown.iter().find(|byte| b":/".contains(byte)) == Some(&b':')
-        };
         if is_far(target) {
             return;
         }
@@ -270,10 +296,40 @@ impl<'l> LeafLosses<'l> {
         }
     }
 
-    /// The file that an option names.
-    fn output(&mut self, words: &Words<'_>, letter: u8, long: &str) {
-        if let Some(target) = words.value_of(letter, long) {
-            self.add(&target, Loss::Bytes, Extent::Itself);
+    /// The files that an option names.
+    pub(super) fn output(&mut self, words: &Words<'_>, letter: u8, long: &str) {
+        words.values_of(letter, long).for_each(|target| self.add(&target, Loss::Bytes, Extent::Itself));
+    }
+
+    /// What curl names as its addresses do.
+    fn downloads(&mut self, words: &Words<'_>) {
+        let directory = words.value_of(0, "output-dir");
+        for address in words.operands().filter(|word| Some(*word) != directory.as_ref()) {
+            let name = match address.pieces.last() {
+                Some(ArgumentPiece::Text(text)) => text.rsplit(|byte| *byte == b'/').next().unwrap_or_default(),
+                _ => b"",
+            };
+            let name = name.split(|byte| b"?#".contains(byte)).next().unwrap_or_default();
+            match name {
+                b"" => self.is_unknown = true,
+                name => self.add(&inside(directory.as_ref(), &Argument::from(name)), Loss::Bytes, Extent::Itself),
+            }
+        }
+    }
+
+    fn by_scp(&mut self, words: &Words<'_>) {
+        let mut sources: Vec<_> = words.operands().collect();
+        let Some(target) = sources.pop().filter(|target| !is_far(target)) else { return };
+        self.add(target, Loss::Bytes, Extent::Itself);
+        self.is_unknown |= words.has("-r") != Answer::No;
+        for source in sources {
+            let shown = source.shown();
+            match shown.rsplit(|byte| b"/:".contains(byte)).next() {
+                Some(name) if !name.is_empty() && !name.iter().any(|byte| b"*?[{$".contains(byte)) => {
+                    self.add(&inside(Some(target), &Argument::from(name)), Loss::Bytes, Extent::Itself);
+                }
+                _ => self.is_unknown = true,
+            }
         }
     }
 
@@ -336,7 +392,7 @@ impl<'l> LeafLosses<'l> {
         }
     }
 
-    fn each(&mut self, words: &Words<'_>, loss: Loss, extent: Extent) {
+    pub(super) fn each(&mut self, words: &Words<'_>, loss: Loss, extent: Extent) {
         words.operands().for_each(|word| self.add(word, loss, extent.clone()));
     }
 
@@ -346,7 +402,7 @@ impl<'l> LeafLosses<'l> {
         }
     }
 
-    fn add(&mut self, word: &Argument, loss: Loss, extent: Extent) {
+    pub(super) fn add(&mut self, word: &Argument, loss: Loss, extent: Extent) {
         if is_of_find(word, self.leaf) {
             self.is_filled_by_find = true;
             return;
@@ -362,7 +418,7 @@ impl<'l> LeafLosses<'l> {
     }
 
     /// The path that a word is, from the command's directory. `None` if it is not known.
-    fn pattern(&self, word: &Argument) -> Option<PathPattern> {
+    pub(super) fn pattern(&self, word: &Argument) -> Option<PathPattern> {
         let mut path = PathReading::default();
         path.read(word, self.leaf.directory.as_ref())?;
         let path = match &self.leaf.directory {
@@ -474,6 +530,18 @@ impl Detours {
             }
         }
     }
+}
+
+/// Returns true for `host:path`, and not for `./a:b`.
+fn is_far(word: &Argument) -> bool {
+    let shown = word.shown();
+    shown.iter().find(|byte| b":/".contains(byte)) == Some(&b':')
+}
+
+/// A name in a directory, or in the command's own.
+pub(super) fn inside(directory: Option<&Argument>, name: &Argument) -> Argument {
+    let above = directory.map(|directory| [&directory.pieces[..], &[ArgumentPiece::Text(b"/".to_vec())]].concat());
+    Argument { pieces: [above.unwrap_or_default(), name.pieces.clone()].concat() }
 }
 
 fn directory_pattern(directory: &Argument) -> Option<PathPattern> {
@@ -605,6 +673,8 @@ mod tests {
             let reach = match &operand.extent {
                 Extent::Itself => String::new(),
                 Extent::Tree => "/".to_owned(),
+                Extent::Below => "/..".to_owned(),
+                Extent::Patched { diff } => format!("~{}", String::from_utf8_lossy(&diff.shown())),
                 Extent::Overlay { sources, is_inside } => {
                     let into = if *is_inside { "<" } else { "<<" };
                     format!("{into}{}", String::from_utf8_lossy(&sources.shown()))
@@ -668,7 +738,38 @@ mod tests {
             ("find a -execdir rm {} +; find b -exec sh -c 'rm \"$1\"' _ {} \\;", "a/ b/ a/ b/"),
             ("rmdir -p a/b/c", "a/b/c a a/b"),
             ("shred -u a", "?shred"),
-            ("sort -o a b; curl -o c d; wget -Oe f; gzip g; gzip -k h", "=a =c =e g"),
+            ("sort -o a b; curl -o c d -o e f; wget -Og h", "=a =c =e =g"),
+            ("curl -sSLO 'https://h/p/a.tgz?x#y'; curl -O --output-dir d h/b; curl -O \"$u\"", "=a.tgz =d/b ?curl"),
+            ("scp h:a/b c; scp a h:; scp h:x/*.c .", "=c =c/b =. ?scp"),
+            ("gzip a; gunzip b.gz; zstd c; xz -dc d.xz", ""),
+            (
+                "gzip -f a; xz -kf b; gunzip -f c.gz; zstd -f --rm d; bzip2 -rf e",
+                "a a.gz b.xz c.gz c d d.zst e/ e.bz2 ?bzip2",
+            ),
+            ("zstd -f a -o b; gzip -f *.log", "b a.zst *.log *.log.gz"),
+            ("tar xf a.tar; tar -xzf a.tgz -C /d; tar xfC a.tar d; curl u | tar xz", "./.. /d/.. d/.. ./.."),
+            ("tar xf a.tar m/n p --directory d; tar xf a.tar --strip-components=1 m", "d/m/n/.. d/p/.. ./.."),
+            ("tar tf a; tar xOf a; tar xkf a; tar -C \"$(mktemp -d)\" -xf a; tar cf - x; tar rf a x", ""),
+            ("tar cf a x; tar czf \"$u\" x; tar --create --remove-files --file=b -C d x y", "=a =b d/x/ d/y/ ?tar"),
+            ("tar xf a -C b -C c; tar x --overwrite -f a; tar xPf a; bsdtar xf a", "./.. ?tar ?bsdtar"),
+            ("unzip -o a; unzip -qod d a m; unzip -l a; unzip -n a; unzip a -x m", "./.. d/m/.. ./.."),
+            ("cpio -id <a; cpio -it; cpio -pdm d; cpio -o -F a", "./.. d/.. =a"),
+            ("zip -r a.zip x; zip -m b x y; zip - x", "=a.zip =b =b.zip x/ y/"),
+            (
+                "split -b 1M f; split f p_; split --filter=cat f; csplit f 5",
+                "=x[0-9a-z][0-9a-z]* =p_[0-9a-z][0-9a-z]* =xx[0-9]*",
+            ),
+            ("patch a <d; patch -d e -p1 -i f; patch -p1 <g; cat d | patch -p1", "a e~f .~g ?patch"),
+            ("patch --dry-run <d; git apply --check d; git apply --stat d", ""),
+            (
+                "git apply d e; git apply --index <f; git -C x apply d; git diff | git apply -R",
+                ".~d .~e .~f ?git apply",
+            ),
+            ("patch -p1 <<'E'\n--- a/x/y\n+++ b/x/y\nE", "a/x/y b/x/y x/y y"),
+            (
+                "ed -s a; ex -s b; yq -i c d; gawk -i inplace c d; uniq a b; x | sponge c",
+                "=a =b =c =d inplace c d =b =c",
+            ),
             ("mv -tD a; cp --target=d b; install -t \"$HOME\"/x c", "D/a =d/b /h/x/c"),
             ("cp -r a/. b; cp -rT c d; cp -a *.x y", "=b =b<<a =d =d<<c =y =y<*.x"),
             ("ln -s /a/b l; rm -rf l/ l/x; rm l", "l/ l/x/ /a/b/ /a/b/x/ l"),

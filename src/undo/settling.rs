@@ -354,6 +354,23 @@ mod tests {
     }
 
     #[test]
+    fn what_the_text_does_not_name_is_kept_where_it_is_little() {
+        let place = Place::new("below");
+        fs::create_dir_all(place.0.join("few/d")).unwrap();
+        fs::write(place.0.join("few/d/f"), "x").unwrap();
+        fs::create_dir(place.0.join("many")).unwrap();
+        for number in 0..=crate::limits::KEPT_BELOW_MAX {
+            symlink("x", place.0.join(format!("many/{number}"))).unwrap();
+        }
+        let below = |name| place.operand(name, Loss::Name, Extent::Below);
+        let many = place.operand("many/7", Loss::Name, Extent::Itself);
+        let kept = place.keep(1, &[below("many"), below("few"), below("home"), many]);
+        assert_eq!((kept.files, kept.missed), (2, 1), "and the store is not kept in itself");
+        fs::remove_file(place.0.join("many/7")).unwrap();
+        assert_eq!(settle(&place.store(), "s", 1).unwrap().files, 1);
+    }
+
+    #[test]
     fn a_manifest_that_is_cut_off_counts_up_to_there() {
         let place = Place::new("cut");
         let tree = place.0.join("tree");

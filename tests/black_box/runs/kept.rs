@@ -148,6 +148,26 @@ fn other_names_of_a_file_get_their_bytes_back_and_directories_their_times() {
 }
 
 #[test]
+fn what_archives_and_differences_replace_comes_back_and_gzip_sees_no_link() {
+    let host = Host::with(PLAIN);
+    fs::create_dir_all(host.home.join("d/e")).expect("directories");
+    fs::write(host.home.join("d/e/f"), "old\n").expect("a file");
+    fs::write(host.home.join("diff"), "--- a/e/f\n+++ b/e/f\n@@ -1 +1 @@\n-old\n+new\n").expect("a file");
+    host.run("mkdir n; cp -r d/. n; echo other >n/e/f; tar -cf a.tar -C n . && tar -xf a.tar -C d");
+    host.console_says("… #1: 1 file (4 bytes) gone or changed: rexec undo 1\n");
+    let comes_back = |run: &str| {
+        assert_eq!(said(&host.journal_home(), &["undo", run, "--yes"]).1, 0);
+        assert_eq!(fs::read(host.home.join("d/e/f")).expect("it is back"), b"old\n");
+    };
+    comes_back("1");
+    assert_eq!(host.run("cd d; git apply ../diff; cat e/f").out(), "new\n");
+    host.console_says("… #2: 1 file (4 bytes) gone or changed: rexec undo 2\n");
+    comes_back("2");
+    assert_eq!(host.run("gzip diff && echo *.gz").out(), "diff.gz\n");
+    host.finish();
+}
+
+#[test]
 fn what_cannot_be_known_is_named_before_and_afterwards() {
     let host = Host::with(PLAIN);
     for name in ["t/made", "s"] {

@@ -16,7 +16,7 @@ use crate::support::waiting;
 use crate::undo::{all, make};
 
 /// Texts in which `@` is the tree's path `t/…`. `s` is a new file, and `n` a tree with the names of `t`, in other files.
-const DESTROYERS: [&str; 48] = [
+const DESTROYERS: [&str; 50] = [
     "rm -rf t",
     "rm -f -- @",
     "sed -i s/x/X/ @",
@@ -64,6 +64,8 @@ const DESTROYERS: [&str; 48] = [
     ": >|@",
     "sort -o @ s",
     "[ -L @ ] || { gzip -f -- @ && rm -f -- @.gz; }",
+    "tar -cf a.tar -C n . && tar -xf a.tar -C t",
+    "cp -r n m; tar --remove-files -cf a.tar t",
     "cd nowhere; rm -rf t",
     "rm -rf t; mkdir t; echo new >t/f",
 ];
