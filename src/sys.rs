@@ -69,7 +69,8 @@ pub fn is_transient(error: &std::io::Error) -> bool {
 /// Whether a write failed because the disk is full or the user's quota is used up. Both may change.
 #[must_use]
 pub fn is_disk_full(error: &std::io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(nix::libc::ENOSPC | nix::libc::EDQUOT))
+    error.kind() == std::io::ErrorKind::StorageFull
+        || matches!(error.raw_os_error(), Some(nix::libc::ENOSPC | nix::libc::EDQUOT))
 }
 
 /// Repeats a call while it fails with EINTR.

@@ -62,12 +62,12 @@ pub struct Kept {
 /// Keeps what a command would destroy that begins in the current directory, and writes the manifest.
 ///
 /// # Errors
-/// The store cannot be used, its disk is almost full, or the manifest cannot be written.
+/// The store cannot be used, its disk is almost full, or the manifest cannot be written. Then nothing is kept.
 pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
     let record = record_name(keeping.session, keeping.run)?;
     let from = std::env::current_dir()?.into_os_string().into_vec();
     let store = Store::prepare(keeping.store)?;
-    if super::tidying::is_short_of_room(&store.folder) {
+    if super::tidying::is_short_of_room(&store.folder, 0) {
         return Err(io::ErrorKind::StorageFull.into());
     }
     let name = manifest_name(&record);
@@ -96,7 +96,7 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         shows_links: losses.shows_links,
         kept: Kept::default(),
     };
-    collector.put(&Line::Head(Head {
+    let head = Head {
         v: VERSION,
         session: keeping.session.to_owned(),
         run: keeping.run,
@@ -105,25 +105,15 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         dir: Bytes(from.clone()),
         restore: None,
         places: vec![Bytes(collector.store.path.clone())],
-    }))?;
-    for word in &losses.unknown {
-        collector.miss(word, if word.ends_with(b"shred") { Why::Wiped } else { Why::Unknown })?;
+    };
+    let written = collector.all(head, losses, &from);
+    let Collector { store, kept, manifest, .. } = collector;
+    if written.is_err() {
+        // What is left in the buffer has no place, either.
+        let _ = manifest.into_parts();
+        let _ = super::store::discard(&store, &record);
     }
-    // Files that change in place come first: a link to one is no copy. What may not be kept as a whole comes last.
-    let mut operands: Vec<&Operand> = losses.operands.iter().collect();
-    operands.sort_by_key(|operand| match (operand.loss, &operand.extent) {
-        (Loss::Bytes, _) => 0,
-        (Loss::Name, Extent::Below) => 2,
-        (Loss::Name, _) => 1,
-    });
-    operands.into_iter().try_for_each(|operand| collector.operand(operand, &from))?;
-    let here = Path::new(OsStr::from_bytes(&from));
-    for loss in losses.repositories.iter().filter(|loss| may_have_files(loss, here)) {
-        collector.repository(loss, &from)?;
-    }
-    collector.put(&Line::Done { settled: false, bytes: 0, is_cut: false })?;
-    collector.manifest.flush()?;
-    Ok(collector.kept)
+    written.map(|()| kept)
 }
 
 /// Returns true if something of it may exist that is named from this directory on: also if a name is a pattern, there are many, or
@@ -232,6 +222,29 @@ struct Level {
 }
 
 impl Collector<'_> {
+    fn all(&mut self, head: Head, losses: &Losses, from: &[u8]) -> io::Result<()> {
+        self.put(&Line::Head(head))?;
+        // Whatever ends this, the record can be settled.
+        self.manifest.flush()?;
+        for word in &losses.unknown {
+            self.miss(word, if word.ends_with(b"shred") { Why::Wiped } else { Why::Unknown })?;
+        }
+        // Files that change in place come first: a link to one is no copy. What may not be kept as a whole comes last.
+        let mut operands: Vec<&Operand> = losses.operands.iter().collect();
+        operands.sort_by_key(|operand| match (operand.loss, &operand.extent) {
+            (Loss::Bytes, _) => 0,
+            (Loss::Name, Extent::Below) => 2,
+            (Loss::Name, _) => 1,
+        });
+        operands.into_iter().try_for_each(|operand| self.operand(operand, from))?;
+        let here = Path::new(OsStr::from_bytes(from));
+        for loss in losses.repositories.iter().filter(|loss| may_have_files(loss, here)) {
+            self.repository(loss, from)?;
+        }
+        self.put(&Line::Done { settled: false, bytes: 0, is_cut: false })?;
+        self.manifest.flush()
+    }
+
     fn put(&mut self, line: &Line) -> io::Result<()> {
         let bytes = line.encode();
         self.written += bytes.len() as u64;
@@ -728,6 +741,9 @@ impl Collector<'_> {
         }
         let copy_max = self.keeping.copy_max;
         let most = copy_max.min(limits::COPIED_BYTES_MAX.max(copy_max).saturating_sub(self.copied));
+        if facts.size <= most && super::tidying::is_short_of_room(&self.store.folder, facts.size) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let number = self.objects.next;
         let (group, as_name) = self.objects.place()?;
         let mut copied = folder::copy(folder, name, group, &as_name, most);

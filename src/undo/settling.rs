@@ -1,6 +1,6 @@
 //! Takes out of the store what a command has left alone, once it has ended.
 //!
-//! Invariants: the new manifest takes the old one's place as a whole, before an object goes. A line that cannot be read ends the
+//! Invariants: the new manifest takes the old one's place as a whole, before an object goes, and goes itself after the objects. A line that cannot be read ends the
 //! reading. Nothing outside of the store is changed, whatever a manifest says.
 
 use std::collections::HashSet;
@@ -30,7 +30,12 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
     let record = record_name(session, run)?;
     let store = Store::open(store)?;
     let name = manifest_name(&record);
-    let mut lines = Lines::of(store.folder.read(&name)?.0);
+    let (manifest, facts) = store.folder.read(&name)?;
+    if facts.size == 0 {
+        // What kept it was ended before it had kept anything.
+        return store::discard(&store, &record).map(|_| Destroyed::default());
+    }
+    let mut lines = Lines::of(manifest);
     let head = match lines.next() {
         Some(Line::Head(head)) if is_of(&head, session, run) => head,
         _ => return Err(io::ErrorKind::InvalidData.into()),
@@ -56,15 +61,15 @@ pub fn settle(store: &Path, session: &str, run: u64) -> io::Result<Destroyed> {
     }
     if settler.has_nothing() {
         settler.numbers.clear();
-        store.folder.remove(&name)?;
-        store.folder.remove(&new)?;
-    } else {
-        store.folder.rename(&new, &name)?;
     }
+    store.folder.rename(&new, &name)?;
     if settler.is_store_hidden {
         store.release()?;
     }
     store::clear(&store, &record, &settler.numbers)?;
+    if settler.has_nothing() {
+        store.folder.remove(&name)?;
+    }
     Ok(settler.destroyed)
 }
 
@@ -351,6 +356,16 @@ mod tests {
         assert_eq!(kept.missed, 1, "caches are not to be kept");
         fs::remove_dir_all(place.0.join("p")).unwrap();
         assert_eq!(settle(&place.store(), "s", 1).unwrap(), Destroyed { directories: 1, ..Destroyed::default() });
+    }
+
+    #[test]
+    fn a_record_that_was_only_begun_goes() {
+        let place = Place::new("begun");
+        fs::create_dir_all(place.store().join("s-1/0")).unwrap();
+        fs::write(place.store().join("s-1/0/0"), "x").unwrap();
+        fs::write(place.store().join("s-1.jsonl"), "").unwrap();
+        assert_eq!(settle(&place.store(), "s", 1).unwrap(), Destroyed::default());
+        assert!(place.is_empty());
     }
 
     #[test]

@@ -78,9 +78,9 @@ pub fn make_room(store: &Path) -> io::Result<Duration> {
     Ok(soonest.clamp(limits::ROOM_LOOKS_SHORTEST, limits::ROOM_LOOKS_LONGEST))
 }
 
-/// Returns true if the disk has so little room that nothing should be kept there.
-pub(super) fn is_short_of_room(folder: &Folder) -> bool {
-    folder.space().is_ok_and(|space| space.free < reserve(space.size))
+/// Returns true if the disk has so little room that no more should be kept there that takes so many bytes.
+pub(super) fn is_short_of_room(folder: &Folder, bytes: u64) -> bool {
+    folder.space().is_ok_and(|space| space.free < reserve(space.size).saturating_add(bytes))
 }
 
 fn reserve(size: u64) -> u64 {
@@ -200,7 +200,7 @@ mod tests {
         place.record("s-1", 1, u64::MAX);
         let soonest = make_room(&place.0).unwrap();
         assert!((limits::ROOM_LOOKS_SHORTEST..=limits::ROOM_LOOKS_LONGEST).contains(&soonest), "{soonest:?}");
-        if !is_short_of_room(&Store::open(&place.0).unwrap().folder) {
+        if !is_short_of_room(&Store::open(&place.0).unwrap().folder, 0) {
             assert_eq!(left(&place.0), ["s-1"]);
         }
         fs::remove_dir_all(&place.0).unwrap();
