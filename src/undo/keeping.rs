@@ -700,7 +700,10 @@ impl Collector<'_> {
             facts.links = before.links;
             return Ok((*object, facts));
         }
-        facts.links = facts.links.saturating_sub(1);
+        // Another command may have taken the name away: then it is not counted any more. Where it is still there when that is
+        // looked at, it was when the links were counted.
+        let has_name = folder.look(name).is_ok_and(|there| there.identity() == facts.identity());
+        facts.links = facts.links.saturating_sub(u64::from(has_name));
         let object = Object { place: 0, number, way: Way::Link };
         if facts.links > 1 {
             self.inodes.insert(facts.identity(), (object, facts));

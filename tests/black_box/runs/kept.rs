@@ -168,6 +168,34 @@ fn what_archives_and_differences_replace_comes_back_and_gzip_sees_no_link() {
 }
 
 #[test]
+fn what_two_commands_destroy_at_once_is_kept_by_one_of_them() {
+    let host = Host::with(PLAIN);
+    let tree = host.home.join("t");
+    fs::create_dir(&tree).expect("a directory");
+    for number in 0..500 {
+        fs::write(tree.join(number.to_string()), number.to_string()).expect("a file");
+    }
+    let start = || host.call("rm -rf t").start(Target::Shim(&host.socket())).expect("the shim starts");
+    for mut calling in [start(), start()] {
+        calling.finish(PATIENCE).expect("it ends");
+    }
+    for run in [1, 2] {
+        waiting::wait_until("it is settled", || {
+            let names = fs::read_dir(store(&host)).into_iter().flatten().map(|entry| entry.expect("an entry").path());
+            let mut own = names.filter(|path| path.to_string_lossy().ends_with(&format!("-{run}.jsonl")));
+            own.all(|path| fs::read_to_string(path).is_ok_and(|text| text.contains("\"settled\":true")))
+        });
+        said(&host.journal_home(), &["undo", &run.to_string(), "--yes"]);
+    }
+    let is_back = |number: i32| {
+        let text = fs::read(tree.join(number.to_string()));
+        text.is_ok_and(|text| text == number.to_string().as_bytes())
+    };
+    assert!((0..500).all(is_back), "each file is in one of the records");
+    host.finish();
+}
+
+#[test]
 fn what_cannot_be_known_is_named_before_and_afterwards() {
     let host = Host::with(PLAIN);
     for name in ["t/made", "s"] {
