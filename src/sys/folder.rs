@@ -184,6 +184,38 @@ impl Folder {
         Ok(Space { size: bytes(told.blocks()), free: bytes(told.blocks_available()) })
     }
 
+    /// True if it lies on an overlay of file systems, of which only the upper one is written.
+    #[must_use]
+    pub fn is_on_overlay(&self) -> bool {
+        nix::sys::statfs::fstatfs(&self.0)
+            .is_ok_and(|told| told.filesystem_type() == nix::sys::statfs::OVERLAYFS_SUPER_MAGIC)
+    }
+
+    /// True if a name on an overlay is that of a file which was made there. Another one is copied as a whole when it gets a link.
+    #[must_use]
+    pub fn is_in_upper_layer(&self, name: &[u8]) -> bool {
+        /// As `struct file_handle`, with the most bytes that a file system tells.
+        #[repr(C)]
+        struct Handle {
+            length: u32,
+            sort: i32,
+            bytes: [u8; 128],
+        }
+        /// For a handle that nothing can be opened by.
+        const AT_HANDLE_FID: i32 = 0x200;
+        /// The byte of flags in a handle of an overlay, and the flag.
+        const UPPER: (usize, u8) = (6, 1 << 2);
+        let Ok(name) = CString::new(name) else { return false };
+        let mut handle = Handle { length: 128, sort: 0, bytes: [0; 128] };
+        let mut mount = 0_i32;
+        // SAFETY: the name ends with a NUL, and the kernel writes at most as many bytes as the handle says that it has.
+        let told = unsafe {
+            let (handle, mount) = (&raw mut handle, &raw mut mount);
+            libc::syscall(libc::SYS_name_to_handle_at, self.0.as_raw_fd(), name.as_ptr(), handle, mount, AT_HANDLE_FID)
+        };
+        told == 0 && handle.length > 6 && handle.bytes[UPPER.0] & UPPER.1 != 0
+    }
+
     /// The facts of a name in it.
     ///
     /// # Errors

@@ -90,6 +90,7 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         names: HashSet::new(),
         trees: HashSet::new(),
         around: HashSet::new(),
+        overlays: HashMap::new(),
         copied: 0,
         part: Part::Named,
         few_left: None,
@@ -180,6 +181,8 @@ struct Collector<'a> {
     trees: HashSet<(u64, u64)>,
     /// Directories whose times are in the manifest.
     around: HashSet<(u64, u64)>,
+    /// The numbers of file systems, each with true if it is an overlay of others.
+    overlays: HashMap<u64, bool>,
     /// Bytes.
     copied: u64,
     part: Part,
@@ -660,6 +663,10 @@ impl Collector<'_> {
                 Err(error) if !is_missing(&error) => self.link(folder, name),
                 kept => kept,
             },
+            // A link would make a copy of it in its place.
+            Loss::Name if self.is_on_overlay(folder, home.0) && !folder.is_in_upper_layer(name) => {
+                self.copy_of_any(folder, name)
+            }
             Loss::Name => self.link(folder, name),
             Loss::Bytes => match self.copy(folder, name) {
                 // A device or a FIFO has no bytes to lose.
@@ -683,6 +690,11 @@ impl Collector<'_> {
                 self.miss_file(path, why(&error), before)
             }
         }
+    }
+
+    /// True if the file system with this number, on which the directory lies, is an overlay of others.
+    fn is_on_overlay(&mut self, folder: &Folder, dev: u64) -> bool {
+        *self.overlays.entry(dev).or_insert_with(|| folder.is_on_overlay())
     }
 
     fn link(&mut self, folder: &Folder, name: &[u8]) -> io::Result<(Object, Facts)> {

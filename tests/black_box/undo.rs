@@ -15,6 +15,7 @@ use rexec_host::undo::settling::settle;
 use rexec_host::undo::{Extent, Loss, Losses, Operand, PathPattern, Step};
 use serde_json::Value;
 
+use crate::support::own_process::alone;
 use crate::support::programs;
 use crate::support::temp::TempDir;
 use crate::support::typist::{At, Typist};
@@ -510,6 +511,36 @@ fn files_of_another_file_system_come_back() {
     // The tree itself was made anew meanwhile.
     assert_eq!(restored[1..], before[1..]);
     assert_eq!((undone.0, again), (0, after), "{undone:?}");
+}
+
+/// A link to a file of a lower layer would copy it as a whole, in its place.
+#[test]
+fn files_of_lower_layers_are_copied_as_far_as_they_are_small() {
+    let wrapper = ["unshare", "--map-root-user", "--mount"];
+    alone("undo::files_of_lower_layers_are_copied_as_far_as_they_are_small", &wrapper, || {
+        let (place, layers) = (Place::new(), TempDir::new(None));
+        let layer = |name: &str| layers.join(name);
+        ["lower/work/t", "upper", "own"].into_iter().for_each(|name| fs::create_dir_all(layer(name)).unwrap());
+        make(&layer("lower/work/t/small"), b"small", 0o4751, 5);
+        make(&layer("lower/work/t/large"), &[b'x'; (1 << 20) + 1], 0o600, 5);
+        let options = [("lowerdir", "lower"), ("upperdir", "upper"), ("workdir", "own")];
+        let options = options.map(|(option, name)| format!("{option}={}", layer(name).display())).join(",");
+        let mut mount = programs::command("mount");
+        mount.args(["-t", "overlay", "none", "-o", &(options + ",userxattr")]).arg(place.home.path());
+        if !mount.status().unwrap().success() {
+            return programs::skipped("no overlay can be mounted here");
+        }
+        make(&place.work("t/made"), b"made", 0o600, 6);
+        place.keep(1, &[("t", NAME, TREE)]);
+        assert!(!layer("upper/work/t/large").exists() && !layer("upper/work/t/small").exists());
+        fs::remove_dir_all(place.work("t")).unwrap();
+        let (code, out, errors) = place.rexec(&["undo", "1", "--yes"]);
+        assert!(code == 1 && out.contains("t/large: it is too large to be copied"), "{out}{errors}");
+        let back = ["small", "made"].map(|name| fs::read(place.work("t").join(name)).unwrap());
+        assert_eq!(back, [b"small".to_vec(), b"made".to_vec()]);
+        assert_eq!(fs::metadata(place.work("t/small")).unwrap().mode() & 0o7777, 0o4751);
+        programs::command("umount").arg(place.home.path()).status().unwrap();
+    });
 }
 
 #[test]
