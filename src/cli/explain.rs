@@ -226,7 +226,7 @@ impl Explained {
                     format!(", what has names of {}", escape_line(&lossy(&sources.shown()), WORD_COLUMNS))
                 }
                 (Loss::Bytes, _) => ": its content".to_owned(),
-                (Loss::Name, Extent::Below) => ", some of what is below it".to_owned(),
+                (Loss::Name, Extent::Below { .. }) => ", some of what is below it".to_owned(),
                 (Loss::Name, Extent::Patched { diff }) => {
                     format!(", what is named in {}", escape_line(&lossy(&diff.shown()), WORD_COLUMNS))
                 }

@@ -93,7 +93,7 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         overlays: HashMap::new(),
         copied: 0,
         part: Part::Named,
-        few_left: None,
+        few: None,
         shows_links: losses.shows_links,
         kept: Kept::default(),
     };
@@ -142,7 +142,7 @@ fn may_stand_there(Operand { path, loss, extent }: &Operand, directory: &Path) -
     });
     let Some(place) = literal(path, directory).filter(|_| !is_elsewhere) else { return !is_elsewhere };
     match (loss, extent) {
-        (_, Extent::Below) if is_directory(&place) => {
+        (_, Extent::Below { .. }) if is_directory(&place) => {
             place.read_dir().is_ok_and(|mut entries| entries.next().is_some())
         }
         (_, Extent::Overlay { .. }) | (Loss::Name, _) => place.symlink_metadata().is_ok(),
@@ -186,8 +186,8 @@ struct Collector<'a> {
     /// Bytes.
     copied: u64,
     part: Part,
-    /// While it is kept what is little: the names that it may still have. 0 if it is not little.
-    few_left: Option<usize>,
+    /// While some of what is below a directory is kept, if it is little.
+    few: Option<Few>,
     /// True if one more link to a file would be seen in the command's output.
     shows_links: bool,
     kept: Kept,
@@ -202,6 +202,14 @@ enum Part {
     Git,
     /// Those of them that change with each command: see [`Item::is_aside`].
     GitAside,
+}
+
+/// What is copied because some of it may be replaced.
+struct Few {
+    /// The names that it may still have. 0 if it is not little.
+    left: usize,
+    /// The paths of what stays.
+    archive: BTreeSet<Vec<u8>>,
 }
 
 /// What stood at a path.
@@ -236,7 +244,7 @@ impl Collector<'_> {
         let mut operands: Vec<&Operand> = losses.operands.iter().collect();
         operands.sort_by_key(|operand| match (operand.loss, &operand.extent) {
             (Loss::Bytes, _) => 0,
-            (Loss::Name, Extent::Below) => 2,
+            (Loss::Name, Extent::Below { .. }) => 2,
             (Loss::Name, _) => 1,
         });
         operands.into_iter().try_for_each(|operand| self.operand(operand, from))?;
@@ -282,7 +290,11 @@ impl Collector<'_> {
                 return self.overlay(paths, &sources, *is_inside, operand.loss);
             }
             Extent::Patched { diff } => return self.patched(&operand.path, diff, from),
-            Extent::Below => return paths.into_iter().try_for_each(|path| self.below(behind_links(path))),
+            Extent::Below { archive } => {
+                let archive =
+                    archive.as_ref().map(|archive| self.paths(archive, from)).transpose()?.unwrap_or_default();
+                return paths.into_iter().try_for_each(|path| self.below(behind_links(path), &archive));
+            }
             Extent::Itself | Extent::Tree => {}
         }
         // `**` alone reaches as far as a tree.
@@ -296,10 +308,10 @@ impl Collector<'_> {
     }
 
     /// Keeps what is below a path, if it is little.
-    fn below(&mut self, path: Vec<u8>) -> io::Result<()> {
-        self.few_left = Some(limits::KEPT_BELOW_MAX);
+    fn below(&mut self, path: Vec<u8>, archive: &BTreeSet<Vec<u8>>) -> io::Result<()> {
+        self.few = Some(Few { left: limits::KEPT_BELOW_MAX, archive: archive.clone() });
         self.path(path.clone(), Loss::Name, true)?;
-        if self.few_left.take() == Some(0) {
+        if self.few.take().is_some_and(|few| few.left == 0) {
             self.miss(&path, Why::Unknown)?;
         }
         Ok(())
@@ -344,7 +356,7 @@ impl Collector<'_> {
             Err(error) => return self.miss(&path, why(&error)).map(|()| Stood::Something),
         };
         let is_directory = facts.sort == Sort::Directory;
-        let holds_store = is_tree && is_directory && self.few_left.is_none() && self.store.is_below(&path);
+        let holds_store = is_tree && is_directory && self.few.is_none() && self.store.is_below(&path);
         // Root removes what is hidden, too.
         if self.store.holds(&path) || holds_store && folder::own_user() == 0 {
             return self.miss(&path, Why::InStore).map(|()| Stood::Something);
@@ -531,7 +543,7 @@ impl Collector<'_> {
                 continue;
             };
             path = join(&path, &name);
-            if self.few_left == Some(0) {
+            if self.few.as_ref().is_some_and(|few| few.left == 0) {
                 return Ok(());
             }
             if self.is_over() || path.len() > limits::KEPT_PATH_BYTES_MAX {
@@ -578,7 +590,7 @@ impl Collector<'_> {
             Err(error) => return self.miss(path, why(&error)).map(|()| None),
         };
         if self.store.folder.facts().is_ok_and(|store| store.identity() == facts.identity()) {
-            if self.few_left.is_some() {
+            if self.few.is_some() {
                 return Ok(None);
             }
             if folder::own_user() == 0 {
@@ -602,7 +614,7 @@ impl Collector<'_> {
         if self.part == Part::Named && (is_excepted || is_cache(&folder, &entries)) {
             return self.miss_file(path, Why::Excepted, Some(facts)).map(|()| None);
         }
-        if let Some(left) = &mut self.few_left {
+        if let Some(Few { left, .. }) = &mut self.few {
             *left = left.saturating_sub(entries.len());
             if *left == 0 {
                 return Ok(None);
@@ -655,6 +667,9 @@ impl Collector<'_> {
         if is_known {
             return Ok(());
         }
+        if self.few.as_ref().is_some_and(|few| few.archive.contains(path)) {
+            return Ok(());
+        }
         if is_in_tree && self.part == Part::Named && self.keeping.except.have(path, false) {
             return self.miss(path, Why::Excepted);
         }
@@ -663,6 +678,8 @@ impl Collector<'_> {
                 Err(error) if !is_missing(&error) => self.link(folder, name),
                 kept => kept,
             },
+            // Most of it stays, and programs may see a link.
+            Loss::Name if self.few.is_some() => self.copy_of_any(folder, name),
             // A link would make a copy of it in its place.
             Loss::Name if self.is_on_overlay(folder, home.0) && !folder.is_in_upper_layer(name) => {
                 self.copy_of_any(folder, name)
@@ -686,7 +703,7 @@ impl Collector<'_> {
             }
             Err(error) if is_missing(&error) => Ok(()),
             Err(error) => {
-                let before = folder.look(name).ok().filter(|_| loss == Loss::Bytes);
+                let before = folder.look(name).ok().filter(|_| loss == Loss::Bytes || self.few.is_some());
                 self.miss_file(path, why(&error), before)
             }
         }

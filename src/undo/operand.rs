@@ -77,8 +77,11 @@ pub enum Extent {
     Itself,
     /// With all that is below it, if it is a directory.
     Tree,
-    /// Some of what is below it, which the text does not name: it is kept if it is little.
-    Below,
+    /// Some of what is below it, which the text does not name: it is copied if it is little, as most of it stays. The archive that
+    /// it comes from is none of it.
+    Below {
+        archive: Option<PathPattern>,
+    },
     /// What this file of differences names, from the path on.
     Patched {
         diff: PathPattern,

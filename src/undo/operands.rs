@@ -673,7 +673,7 @@ mod tests {
             let reach = match &operand.extent {
                 Extent::Itself => String::new(),
                 Extent::Tree => "/".to_owned(),
-                Extent::Below => "/..".to_owned(),
+                Extent::Below { .. } => "/..".to_owned(),
                 Extent::Patched { diff } => format!("~{}", String::from_utf8_lossy(&diff.shown())),
                 Extent::Overlay { sources, is_inside } => {
                     let into = if *is_inside { "<" } else { "<<" };

@@ -373,14 +373,19 @@ mod tests {
         let place = Place::new("below");
         fs::create_dir_all(place.0.join("few/d")).unwrap();
         fs::write(place.0.join("few/d/f"), "x").unwrap();
+        fs::write(place.0.join("few/archive"), "x").unwrap();
         fs::create_dir(place.0.join("many")).unwrap();
         for number in 0..=crate::limits::KEPT_BELOW_MAX {
             symlink("x", place.0.join(format!("many/{number}"))).unwrap();
         }
-        let below = |name| place.operand(name, Loss::Name, Extent::Below);
+        let below = |name| {
+            let Operand { path, .. } = place.operand("few/archive", Loss::Name, Extent::Itself);
+            place.operand(name, Loss::Name, Extent::Below { archive: Some(path) })
+        };
         let many = place.operand("many/7", Loss::Name, Extent::Itself);
         let kept = place.keep(1, &[below("many"), below("few"), below("home"), many]);
         assert_eq!((kept.files, kept.missed), (2, 1), "and the store is not kept in itself");
+        assert_eq!(fs::metadata(place.0.join("few/d/f")).unwrap().nlink(), 1, "no link is seen");
         fs::remove_file(place.0.join("many/7")).unwrap();
         assert_eq!(settle(&place.store(), "s", 1).unwrap().files, 1);
     }

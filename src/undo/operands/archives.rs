@@ -56,7 +56,8 @@ impl LeafLosses<'_> {
             if !is_in_place && is_known {
                 let renames = ["--strip-components", "--transform", "--xform", "--wildcards", "--one-top-level"];
                 let has_other_names = may_have(&renames) || may_have(&["-T", "--files-from"]);
-                self.unpacked(directory, words.operands().filter(|_| !has_other_names));
+                let archive = words.value_of(b'f', "file");
+                self.unpacked(archive.as_ref(), directory, words.operands().filter(|_| !has_other_names));
             }
         } else if may_have(&["-c", "--create", "--delete"]) {
             // `-` is a stream, and `host:path` far away.
@@ -79,7 +80,7 @@ impl LeafLosses<'_> {
         }
         let has_other_names = ["-j", "-x", "-L", "-C"].iter().any(|option| words.has(option) != Answer::No);
         let members = words.operands().skip(1).filter(|_| !has_other_names);
-        self.unpacked(words.value_of(b'd', "").as_ref(), members);
+        self.unpacked(words.operands().next(), words.value_of(b'd', "").as_ref(), members);
     }
 
     pub(super) fn by_cpio(&mut self, words: &Words<'_>) {
@@ -89,9 +90,9 @@ impl LeafLosses<'_> {
         }
         let directory = words.value_of(b'D', "directory");
         if has(&["-i", "--extract"]) {
-            self.unpacked(directory.as_ref(), std::iter::empty());
+            self.unpacked(None, directory.as_ref(), std::iter::empty());
         } else if has(&["-p", "--pass-through"]) {
-            self.unpacked(words.operands().next(), std::iter::empty());
+            self.unpacked(None, words.operands().next(), std::iter::empty());
         } else if has(&["-o", "--create"]) {
             let archives = words.values_of(b'O', "").chain(words.values_of(b'F', "file"));
             archives.for_each(|archive| self.packed(&archive));
@@ -158,13 +159,20 @@ impl LeafLosses<'_> {
     }
 
     /// What is unpacked replaces files by others: of these names, or else of any.
-    fn unpacked<'m>(&mut self, directory: Option<&Argument>, members: impl Iterator<Item = &'m Argument>) {
+    fn unpacked<'m>(
+        &mut self,
+        archive: Option<&Argument>,
+        directory: Option<&Argument>,
+        members: impl Iterator<Item = &'m Argument>,
+    ) {
+        let archive = archive.and_then(|archive| self.pattern(archive));
+        let below = || Extent::Below { archive: archive.clone() };
         let mut members = members.peekable();
         if members.peek().is_none() {
             let here = Argument::from(&b"."[..]);
-            self.add(directory.unwrap_or(&here), Loss::Name, Extent::Below);
+            self.add(directory.unwrap_or(&here), Loss::Name, below());
         }
-        members.for_each(|member| self.add(&inside(directory, member), Loss::Name, Extent::Below));
+        members.for_each(|member| self.add(&inside(directory, member), Loss::Name, below()));
     }
 }
 
