@@ -37,7 +37,7 @@ pub const ROOM_LOOKS_LONGEST: Duration = Duration::from_secs(10);
 /// Names that the patterns of an operand are compared with. Beyond it, the operand is named as not kept as a whole.
 pub const KEPT_MATCHES_MAX: usize = 100_000;
 /// Names below a directory that are copied where the text does not tell which of them a command replaces. Of more, none has to be.
-pub const KEPT_BELOW_MAX: usize = 2_000;
+pub const KEPT_BELOW_MAX: usize = 500;
 /// The largest file of differences that is read, bytes.
 pub const PATCH_BYTES_MAX: u64 = 4 << 20;
 /// Bytes of a manifest. Beyond it, what comes is named as not kept.
