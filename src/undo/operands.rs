@@ -87,7 +87,8 @@ fn removes(leaf: &Leaf) -> bool {
     matches!(base_name(&leaf.program), b"rm" | b"unlink" | b"rmdir" | b"find" | b"rsync" | b"mv" | b"git")
 }
 
-/// Returns true for a program that shows link counts, or times of changes, or asks for them.
+/// Returns true for a program that shows link counts, or times of changes, or asks for them: gzip refuses a file with several
+/// names.
 fn shows_links(leaf: &Leaf) -> bool {
     let mut words = leaf.arguments.iter().filter_map(Argument::text);
     let has_letter = |word: &[u8]| word.starts_with(b"-") && word.iter().any(|letter| b"lgnoc".contains(letter));
@@ -99,7 +100,8 @@ fn shows_links(leaf: &Leaf) -> bool {
                 [b"-links", b"-ls", b"-fls", b"-printf", b"-fprintf", b"-cmin", b"-ctime", b"-cnewer"];
             asks.contains(&word)
         }),
-        _ => false,
+        b"fdupes" | b"jdupes" | b"rdfind" | b"hardlink" => true,
+        program => Format::of(program).is_some(),
     }
 }
 

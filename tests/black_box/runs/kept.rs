@@ -96,6 +96,8 @@ fn a_command_that_shows_link_counts_sees_no_other() {
     fs::write(host.home.join("two"), "text").expect("a file");
     assert_eq!(host.run("stat -c %h two d/one; find d -type f -links 1 -delete; rm two; ls d").out(), "1\n1\n");
     host.console_says("… #1: 2 files (8 bytes) gone or changed: rexec undo 1\n");
+    fs::write(host.home.join("d/three"), "text").expect("a file");
+    assert_eq!(host.run("find d -name no -delete; gzip d/three 2>&1 && ls d").out(), "three.gz\n");
     host.finish();
 }
 
