@@ -40,19 +40,21 @@ not come back, and is named. What was interrupted goes on when it is run again.
 A host keeps, before a command begins, what its text says that it may destroy,
 unless it was started with rexec-host --undo off: the operands of rm, of find
 with -delete, of mv, cp and ln onto something that exists, of sed -i, and files
-that are written to with >, tee, truncate or dd. Of git reset --hard, checkout,
-restore, clean, rm, stash drop, branch -D, --abort and their like it keeps the
-files that git itself names as changed, untracked or in the way, with the
-index, references and their logs; it asks git for them without locks, hooks or
-watchers.
+that are written to with >, tee, truncate, dd, curl -o or wget -O; the archive
+that tar c or zip replaces, what gzip -f and zip -m take away, what a patch
+names, and where tar x or unzip unpack, all that is there, if that is at most
+500 names. Of git reset --hard, checkout, restore, clean, rm, stash drop,
+branch -D, --abort and their like it keeps the files that git itself names as
+changed, untracked or in the way, with the index, references and their logs; it
+asks git for them without locks, hooks or watchers.
 
 A file gets a second name in ~/.rexec/kept (a hard link), which takes no time
 and no room; one that is written in place is copied, if it has at most 1 MiB or
 its file system can share blocks, and so is one whose link count the command
-itself would show (ls -l, stat, find -links). [undo] in config.toml says how
-large a copy may be, how long keeping may take, and what is not kept: see rexec
-help config. Once the command and all that it has started have ended, what it
-has left alone leaves the store, and the console counts what is gone.
+itself would show (ls -l, stat, gzip). [undo] in config.toml says how large a
+copy may be, how long keeping may take, and what is not kept: see rexec help
+config. Once the command and all that it has started have ended, what it has
+left alone leaves the store, and the console counts what is gone.
 
 Not kept: what scripts, make and programs in other languages destroy, as their
 texts are not read; rows of databases; files on other computers, in containers
