@@ -62,12 +62,13 @@ and of commands in an agent's sandbox; operands that only the command itself
 finds out, as of xargs rm; directories with CACHEDIR.TAG, node_modules, target,
 __pycache__ and .venv; as root, a directory that ~/.rexec itself is in (for
 others it is kept: rm then says that it cannot remove ~/.rexec/kept); files
-below submodules, of git's commands; what shred overwrites; what commands of a
-caller with REXEC_UNDO=off destroy; what is too large to be copied, and what is
-not reached within 10 s. The console says before the command runs that
-something is not kept, and rexec kept N names it. Below 2 GiB of free room, or
-a tenth of a small disk, nothing is kept, and the oldest of what is kept goes,
-also while a command runs.
+below submodules, of git's commands; what shred overwrites; modes and times
+alone, as chmod, touch and tar x change them; what commands of a caller with
+REXEC_UNDO=off destroy; what is too large to be copied, and what is not reached
+within 10 s. The console says before the command runs that something is not
+kept, and rexec kept N names it. Below 2 GiB of free room, or a tenth of a
+small disk, nothing is kept, and the oldest of what is kept goes, also while a
+command runs.
 
 Deleted files stay on your disk for 7 days, also if they were secret: rexec
 kept --drop N removes them at once, rexec kept --drop --all all of them. git

@@ -64,7 +64,7 @@ const DESTROYERS: [&str; 50] = [
     ": >|@",
     "sort -o @ s",
     "[ -L @ ] || { gzip -f -- @ && rm -f -- @.gz; }",
-    "tar -cf a.tar -C n . && tar -xf a.tar -C t",
+    "tar -cf a.tar -C n . && tar -xf a.tar --no-overwrite-dir -C t",
     "cp -r n m; tar --remove-files -cf a.tar t",
     "cd nowhere; rm -rf t",
     "rm -rf t; mkdir t; echo new >t/f",
