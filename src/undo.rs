@@ -4,6 +4,7 @@
 //! `sed -i`. [`keep`](keeping::keep) links or copies what they name into the store before the command runs, and writes a manifest;
 //! [`settle`](settling::settle) takes out afterwards what is still there. Both work in processes of their own below the guard.
 
+mod archive;
 pub mod exceptions;
 mod expansion;
 mod git;

@@ -226,10 +226,11 @@ impl Explained {
                     format!(", what has names of {}", escape_line(&lossy(&sources.shown()), WORD_COLUMNS))
                 }
                 (Loss::Bytes, _) => ": its content".to_owned(),
-                (Loss::Name, Extent::Below { .. }) => ", some of what is below it".to_owned(),
-                (Loss::Name, Extent::Patched { diff }) => {
-                    format!(", what is named in {}", escape_line(&lossy(&diff.shown()), WORD_COLUMNS))
+                (Loss::Name, Extent::Patched { diff: list })
+                | (Loss::Name, Extent::Below { archive: Some(list), strip: Some(_) }) => {
+                    format!(", what is named in {}", escape_line(&lossy(&list.shown()), WORD_COLUMNS))
                 }
+                (Loss::Name, Extent::Below { .. }) => ", some of what is below it".to_owned(),
                 (Loss::Name, Extent::Tree) => ", with all below it".to_owned(),
                 (Loss::Name, Extent::Itself) => String::new(),
             };

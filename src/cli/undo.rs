@@ -41,12 +41,16 @@ A host keeps, before a command begins, what its text says that it may destroy,
 unless it was started with rexec-host --undo off: the operands of rm, of find
 with -delete, of mv, cp and ln onto something that exists, of sed -i, and files
 that are written to with >, tee, truncate, dd, curl -o or wget -O; the archive
-that tar c or zip replaces, what gzip -f and zip -m take away, what a patch
-names, and where tar x or unzip unpack, all that is there, if that is at most
-500 names. Of git reset --hard, checkout, restore, clean, rm, stash drop,
-branch -D, --abort and their like it keeps the files that git itself names as
-changed, untracked or in the way, with the index, references and their logs; it
-asks git for them without locks, hooks or watchers.
+that tar c or zip replaces, what gzip -f and zip -m take away, and what a patch
+or an archive names that tar x or unzip unpack. Where an archive does not tell
+that (it comes through a pipe, an earlier part of the command may make it, it
+has more than 10,000 names, or is compressed and has more than 2 MiB), all that
+is in the directory is copied, if that is at most 500 names.
+
+Of git reset --hard, checkout, restore, clean, rm, stash drop, branch -D,
+--abort and their like it keeps the files that git itself names as changed,
+untracked or in the way, with the index, references and their logs; it asks git
+for them without locks, hooks or watchers.
 
 A file gets a second name in ~/.rexec/kept (a hard link), which takes no time
 and no room; one that is written in place is copied, if it has at most 1 MiB or

@@ -35,7 +35,7 @@ pub(super) struct CollectorTask<'a> {
     /// The command's directory, if it came as a descriptor.
     directory: Option<&'a OwnedFd>,
     path: PathBuf,
-    /// The command's, if git is to be asked.
+    /// The command's, if programs are to be asked.
     environment: Vec<(OsString, OsString)>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> CollectorTask<'a> {
         };
         let call: Vec<Vec<u8>> = run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect();
         let losses = undo::losses_of_call(&call, &variable);
-        let is_asked = !losses.repositories.is_empty();
+        let is_asked = losses.asks_programs();
         let entries = run.env.iter().filter(|_| is_asked).filter_map(|entry| {
             let entry = entry.to_bytes();
             let at = memchr::memchr(b'=', entry)?;

@@ -38,6 +38,14 @@ pub const ROOM_LOOKS_LONGEST: Duration = Duration::from_secs(10);
 pub const KEPT_MATCHES_MAX: usize = 100_000;
 /// Names below a directory that are copied where the text does not tell which of them a command replaces. Of more, none has to be.
 pub const KEPT_BELOW_MAX: usize = 500;
+/// Names of an archive of which each is kept alone. One with more does not tell what it replaces.
+pub const ARCHIVE_NAMES_MAX: usize = 10_000;
+/// The largest archive that is unpacked to find its names, bytes. It takes about as long as the command itself.
+pub const ARCHIVE_UNPACKED_BYTES_MAX: u64 = 2 << 20;
+/// The most that such an archive may have in it, or a zip file's list of names, bytes.
+pub const ARCHIVE_BYTES_MAX: usize = 32 << 20;
+/// The longest facts about one file in an archive, bytes.
+pub const ARCHIVE_HEADER_BYTES_MAX: u64 = 256 << 10;
 /// The largest file of differences that is read, bytes.
 pub const PATCH_BYTES_MAX: u64 = 4 << 20;
 /// Bytes of a manifest. Beyond it, what comes is named as not kept.

@@ -465,6 +465,10 @@ fn attributes(file: &impl AsRawFd) -> io::Result<Vec<Attribute>> {
         buffer.truncate(usize::try_from(length).map_err(|_| io::Error::last_os_error())?);
         Ok::<_, io::Error>(buffer)
     };
+    // SAFETY: the path ends with a NUL, and the kernel writes nothing.
+    if unsafe { libc::listxattr(path.as_ptr(), std::ptr::null_mut(), 0) } == 0 {
+        return Ok(Vec::new());
+    }
     // SAFETY: the path ends with a NUL, and the kernel writes at most as many bytes as the buffer has.
     let list = filled(&|to| unsafe { libc::listxattr(path.as_ptr(), to.as_mut_ptr().cast(), to.len()) })?;
     let (mut found, mut size) = (Vec::new(), list.len());

@@ -12,6 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::archive::Reading;
 use super::exceptions::Exceptions;
 use super::expansion::{self, Cut};
 use super::git::{Git, Places};
@@ -290,9 +291,12 @@ impl Collector<'_> {
                 return self.overlay(paths, &sources, *is_inside, operand.loss);
             }
             Extent::Patched { diff } => return self.patched(&operand.path, diff, from),
-            Extent::Below { archive } => {
+            Extent::Below { archive, strip } => {
                 let archive =
                     archive.as_ref().map(|archive| self.paths(archive, from)).transpose()?.unwrap_or_default();
+                if let Some(names) = self.names_in(&archive, *strip) {
+                    return self.named(&operand.path, &names, from);
+                }
                 return paths.into_iter().try_for_each(|path| self.below(behind_links(path), &archive));
             }
             Extent::Itself | Extent::Tree => {}
@@ -313,6 +317,36 @@ impl Collector<'_> {
         self.path(path.clone(), Loss::Name, true)?;
         if self.few.take().is_some_and(|few| few.left == 0) {
             self.miss(&path, Why::Unknown)?;
+        }
+        Ok(())
+    }
+
+    /// The names in the archive that this is, if they tell what is replaced.
+    fn names_in(&self, archive: &BTreeSet<Vec<u8>>, strip: Option<usize>) -> Option<BTreeSet<Vec<u8>>> {
+        let [path] = &archive.iter().collect::<Vec<_>>()[..] else { return None };
+        let Keeping { environment, until, .. } = *self.keeping;
+        Reading { environment, until, strip: strip? }.names(&behind_links((*path).clone())).ok()
+    }
+
+    /// Keeps what has these names below a directory, each as it is.
+    fn named(&mut self, directory: &PathPattern, names: &BTreeSet<Vec<u8>>, from: &[u8]) -> io::Result<()> {
+        let mut last: Option<(&[u8], BTreeSet<Vec<u8>>)> = None;
+        for name in names {
+            let at = memchr::memrchr(b'/', name);
+            let above = at.map_or(&b"."[..], |at| &name[..at]);
+            let places = match last.take() {
+                Some((before, places)) if before == above => places,
+                _ => {
+                    let mut above = patches::operand(directory, above).path;
+                    // Links are followed up to it, also at the end.
+                    above.steps.push(Step::here());
+                    self.paths(&above, from)?
+                }
+            };
+            for place in &places {
+                self.path(join(place, at.map_or(&name[..], |at| &name[at + 1..])), Loss::Name, false)?;
+            }
+            last = Some((above, places));
         }
         Ok(())
     }

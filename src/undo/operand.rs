@@ -81,6 +81,8 @@ pub enum Extent {
     /// it comes from is none of it.
     Below {
         archive: Option<PathPattern>,
+        /// The steps of the archive's names that are left out, if these names tell what is replaced.
+        strip: Option<usize>,
     },
     /// What this file of differences names, from the path on.
     Patched {

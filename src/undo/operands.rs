@@ -11,7 +11,9 @@ use super::operand::{Extent, Loss, Operand, PathPattern, Step};
 use super::repository::{self, Effect, RepositoryLoss};
 use crate::gate::{Answer, Words};
 use crate::limits;
-use crate::script::{Argument, ArgumentPiece, HoleKind, Leaf, OutputOf, RedirectKind, Redirection, Via, base_name};
+use crate::script::{
+    Argument, ArgumentPiece, HoleKind, Leaf, LeafState, OutputOf, RedirectKind, Redirection, Via, base_name,
+};
 
 /// What a command would destroy.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,13 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Returns true if programs have to be asked what is destroyed.
+    #[must_use]
+    pub fn asks_programs(&self) -> bool {
+        let is_of_archive = |operand: &Operand| matches!(operand.extent, Extent::Below { strip: Some(_), .. });
+        !self.repositories.is_empty() || self.operands.iter().any(is_of_archive)
+    }
+
     /// The operands of a text whose `cd`s lead to directories.
     pub fn expected(&self) -> impl Iterator<Item = &Operand> {
         let is_expected = |operand: &&Operand| !matches!(operand.path.steps.first(), Some(Step::Unless(_)));
@@ -42,8 +51,9 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
     // What each leaf of git does, and the leaves that the losses are of.
     let (mut effects, mut of_leaves) = (Vec::new(), Vec::new());
     let last_removal = leaves.iter().rposition(removes);
+    let first_change = leaves.iter().position(changes_files).unwrap_or(leaves.len());
     for (at, leaf) in leaves.iter().enumerate() {
-        let mut own = LeafLosses::of(leaf);
+        let mut own = LeafLosses { files_are_as_before: at <= first_change, ..LeafLosses::of(leaf) };
         found.shows_links |= shows_links(leaf);
         own.by_program(last_removal.is_some_and(|last| at < last));
         leaf.redirects.iter().for_each(|redirect| own.by_redirection(redirect));
@@ -85,6 +95,26 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
 /// Returns true for a program that takes names away.
 fn removes(leaf: &Leaf) -> bool {
     matches!(base_name(&leaf.program), b"rm" | b"unlink" | b"rmdir" | b"find" | b"rsync" | b"mv" | b"git")
+}
+
+/// Returns true for all but what is known to leave the bytes of files alone.
+fn changes_files(leaf: &Leaf) -> bool {
+    let writes =
+        |redirect: &Redirection| redirect.kind != RedirectKind::Read && redirect.target.text() != Some(b"/dev/null");
+    let leaves_alone = match base_name(&leaf.program) {
+        b"bash" | b"sh" | b"zsh" | b"dash" => {
+            let option = leaf.arguments.first().and_then(Argument::text);
+            option.is_some_and(|option| option.starts_with(b"-") && option.ends_with(b"c"))
+        }
+        b"" => leaf.redirects.is_empty(),
+        b"." | b":" | b"[" | b"[[" | b"cat" | b"cd" | b"command" | b"du" | b"echo" | b"env" | b"eval" | b"export" => {
+            true
+        }
+        b"file" | b"head" | b"ls" | b"mkdir" | b"printf" | b"pwd" | b"set" | b"shopt" | b"source" | b"test" => true,
+        b"time" | b"timeout" | b"true" | b"type" | b"which" => true,
+        _ => false,
+    };
+    !leaves_alone || matches!(leaf.state, LeafState::Opaque(_)) || leaf.redirects.iter().any(writes)
 }
 
 /// Returns true for a program that shows link counts, or times of changes, or asks for them: gzip refuses a file with several
@@ -131,11 +161,20 @@ pub(super) struct LeafLosses<'l> {
     pub(super) is_unknown: bool,
     /// Some words are what find finds.
     is_filled_by_find: bool,
+    /// True if what the leaf reads is there before the command begins.
+    files_are_as_before: bool,
 }
 
 impl<'l> LeafLosses<'l> {
     fn of(leaf: &'l Leaf) -> Self {
-        Self { leaf, operands: Vec::new(), repository: None, is_unknown: false, is_filled_by_find: false }
+        Self {
+            leaf,
+            operands: Vec::new(),
+            repository: None,
+            is_unknown: false,
+            is_filled_by_find: false,
+            files_are_as_before: false,
+        }
     }
 
     /// `is_before_removal`: something may be removed later.
@@ -675,7 +714,8 @@ mod tests {
             let reach = match &operand.extent {
                 Extent::Itself => String::new(),
                 Extent::Tree => "/".to_owned(),
-                Extent::Below { .. } => "/..".to_owned(),
+                Extent::Below { strip: None, .. } => "/..".to_owned(),
+                Extent::Below { strip: Some(strip), .. } => format!("/..@{strip}"),
                 Extent::Patched { diff } => format!("~{}", String::from_utf8_lossy(&diff.shown())),
                 Extent::Overlay { sources, is_inside } => {
                     let into = if *is_inside { "<" } else { "<<" };
@@ -749,7 +789,12 @@ mod tests {
                 "a a.gz b.xz c.gz c d d.zst e/ e.bz2 ?bzip2",
             ),
             ("zstd -f a -o b; gzip -f *.log", "b a.zst *.log *.log.gz"),
-            ("tar xf a.tar; tar -xzf a.tgz -C /d; tar xfC a.tar d; curl u | tar xz", "./.. /d/.. d/.. ./.."),
+            ("tar xf a.tar; tar -xzf a.tgz -C /d; tar xfC a.tar d; curl u | tar xz", "./..@0 /d/.. d/.. ./.."),
+            ("cd d && tar xzf a.tgz --strip-components 1", "d/..@1"),
+            ("eval 'mkdir -p x; unzip -oq a.zip -d x </dev/null' 2>/dev/null; echo", "x/..@0"),
+            ("make a.tar; tar xf a.tar", "./.."),
+            ("echo x >a.tar; tar xf a.tar", "=a.tar ./.."),
+            ("tar xf a --strip-components=$x; tar xf a --recursive-unlink; unzip -oj a", "./.. ./.. ./.. ?tar"),
             ("tar xf a.tar m/n p --directory d; tar xf a.tar --strip-components=1 m", "d/m/n/.. d/p/.. ./.."),
             ("tar tf a; tar xOf a; tar xkf a; tar -C \"$(mktemp -d)\" -xf a; tar cf - x; tar rf a x", ""),
             ("tar cf a x; tar czf \"$u\" x; tar --create --remove-files --file=b -C d x y", "=a =b d/x/ d/y/ ?tar"),

@@ -380,7 +380,7 @@ mod tests {
         }
         let below = |name| {
             let Operand { path, .. } = place.operand("few/archive", Loss::Name, Extent::Itself);
-            place.operand(name, Loss::Name, Extent::Below { archive: Some(path) })
+            place.operand(name, Loss::Name, Extent::Below { archive: Some(path), strip: None })
         };
         let many = place.operand("many/7", Loss::Name, Extent::Itself);
         let kept = place.keep(1, &[below("many"), below("few"), below("home"), many]);

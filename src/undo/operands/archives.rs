@@ -1,7 +1,7 @@
 //! What programs destroy that pack files and unpack them.
 //!
-//! Invariant: no archive is read. Which files it has, the text does not tell; so what is in the directory where they will be is
-//! an operand, if it is little.
+//! Invariant: nothing is read. Which files an archive has, the text does not tell, so the directory where they will be is the
+//! operand: that of it which has the archive's names, if it is there already, or else all, if it is little.
 
 use std::borrow::Cow;
 
@@ -54,10 +54,17 @@ impl LeafLosses<'_> {
             let is_in_place = has(&["--overwrite"]) || base_name(&leaf.program) == b"bsdtar" && !has(&["-U"]);
             self.is_unknown |= is_in_place || !is_known || may_have(&["-P", "--absolute-names"]);
             if !is_in_place && is_known {
-                let renames = ["--strip-components", "--transform", "--xform", "--wildcards", "--one-top-level"];
-                let has_other_names = may_have(&renames) || may_have(&["-T", "--files-from"]);
+                let others = ["--transform", "--xform", "--wildcards", "--one-top-level", "-i", "--ignore-zeros"];
+                let is_renamed = may_have(&others) || may_have(&["--recursive-unlink"]);
+                let strip = match words.value_of(0, "strip-components") {
+                    None if may_have(&["--strip-components"]) => None,
+                    None => Some(0),
+                    Some(number) => number.text().and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()),
+                };
+                let has_other_names = is_renamed || strip != Some(0) || may_have(&["-T", "--files-from"]);
                 let archive = words.value_of(b'f', "file");
-                self.unpacked(archive.as_ref(), directory, words.operands().filter(|_| !has_other_names));
+                let unpacked = Unpacked { archive: archive.as_ref(), directory, strip: strip.filter(|_| !is_renamed) };
+                self.unpacked(unpacked, words.operands().filter(|_| !has_other_names));
             }
         } else if may_have(&["-c", "--create", "--delete"]) {
             // `-` is a stream, and `host:path` far away.
@@ -80,7 +87,10 @@ impl LeafLosses<'_> {
         }
         let has_other_names = ["-j", "-x", "-L", "-C"].iter().any(|option| words.has(option) != Answer::No);
         let members = words.operands().skip(1).filter(|_| !has_other_names);
-        self.unpacked(words.operands().next(), words.value_of(b'd', "").as_ref(), members);
+        let directory = words.value_of(b'd', "");
+        let strip = (!has_other_names).then_some(0);
+        let unpacked = Unpacked { archive: words.operands().next(), directory: directory.as_ref(), strip };
+        self.unpacked(unpacked, members);
     }
 
     pub(super) fn by_cpio(&mut self, words: &Words<'_>) {
@@ -90,9 +100,10 @@ impl LeafLosses<'_> {
         }
         let directory = words.value_of(b'D', "directory");
         if has(&["-i", "--extract"]) {
-            self.unpacked(None, directory.as_ref(), std::iter::empty());
+            self.unpacked(Unpacked { directory: directory.as_ref(), ..Unpacked::default() }, std::iter::empty());
         } else if has(&["-p", "--pass-through"]) {
-            self.unpacked(None, words.operands().next(), std::iter::empty());
+            let directory = words.operands().next();
+            self.unpacked(Unpacked { directory, ..Unpacked::default() }, std::iter::empty());
         } else if has(&["-o", "--create"]) {
             let archives = words.values_of(b'O', "").chain(words.values_of(b'F', "file"));
             archives.for_each(|archive| self.packed(&archive));
@@ -159,21 +170,32 @@ impl LeafLosses<'_> {
     }
 
     /// What is unpacked replaces files by others: of these names, or else of any.
-    fn unpacked<'m>(
-        &mut self,
-        archive: Option<&Argument>,
-        directory: Option<&Argument>,
-        members: impl Iterator<Item = &'m Argument>,
-    ) {
-        let archive = archive.and_then(|archive| self.pattern(archive));
-        let below = || Extent::Below { archive: archive.clone() };
+    fn unpacked<'m>(&mut self, unpacked: Unpacked<'_>, members: impl Iterator<Item = &'m Argument>) {
+        let Unpacked { archive, directory, strip } = unpacked;
+        let is_file = |archive: &&Argument| archive.text() != Some(b"-");
+        let archive = archive.filter(is_file).and_then(|archive| self.pattern(archive));
         let mut members = members.peekable();
         if members.peek().is_none() {
+            let strip = strip.filter(|_| archive.is_some() && self.files_are_as_before);
             let here = Argument::from(&b"."[..]);
-            self.add(directory.unwrap_or(&here), Loss::Name, below());
+            let extent = Extent::Below { archive: archive.clone(), strip };
+            self.add(directory.unwrap_or(&here), Loss::Name, extent);
         }
-        members.for_each(|member| self.add(&inside(directory, member), Loss::Name, below()));
+        for member in members {
+            let extent = Extent::Below { archive: archive.clone(), strip: None };
+            self.add(&inside(directory, member), Loss::Name, extent);
+        }
     }
+}
+
+/// What is unpacked where.
+#[derive(Default)]
+struct Unpacked<'w> {
+    archive: Option<&'w Argument>,
+    /// The command's own, if there is none.
+    directory: Option<&'w Argument>,
+    /// As that of [`Extent::Below`].
+    strip: Option<usize>,
 }
 
 /// A leaf of tar whose first word has letters without a dash, with each letter in a word of its own, before its value.

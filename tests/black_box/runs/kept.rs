@@ -165,8 +165,12 @@ fn what_archives_and_differences_replace_comes_back_and_gzip_sees_no_link() {
     assert_eq!(host.run("cd d; git apply ../diff; cat e/f").out(), "new\n");
     host.console_says("… #2: 1 file (4 bytes) gone or changed: rexec undo 2\n");
     comes_back("2");
-    let script = "tar -xf a.tar; gzip diff && echo *.gz";
+    let script = "tar -xf a.tar; chmod 700 .; gzip diff && echo *.gz";
     assert_eq!(host.run(script).out(), "diff.gz\n", "and none of what is unpacked");
+    host.run("seq -f d/e/g%g 600 | xargs touch; gzip <a.tar >a.tgz");
+    host.run("cd d && tar -xzf ../a.tgz");
+    host.console_says("… #5: 1 file (4 bytes) gone or changed: rexec undo 5\n");
+    comes_back("5");
     host.finish();
 }
 
