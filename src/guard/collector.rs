@@ -1,4 +1,5 @@
-//! Lets what a command may destroy be kept before its shell is made, and settles that when nothing of the command lives.
+//! Lets what a command may destroy be kept before its shell is made, and settles that when nothing of the command lives, or a while
+//! after its shell has ended.
 //!
 //! A process of its own keeps it, because that may take seconds, and orders come meanwhile.
 //!
@@ -39,37 +40,17 @@ pub(super) struct CollectorTask<'a> {
     environment: Vec<(OsString, OsString)>,
 }
 
-/// Looks, while a command runs, whether the disk with what was kept has room to spare.
-#[derive(Debug)]
-pub(super) struct RoomWatch {
-    store: PathBuf,
-    session: String,
-    run: u64,
-    next: Instant,
-}
-
-impl RoomWatch {
-    pub(super) fn deadline(&self) -> Instant {
-        self.next
-    }
-
-    /// Lets the oldest records go if there is too little room. Returns true if that of the command itself is gone.
-    pub(super) fn tick(&mut self, now: Instant) -> bool {
-        if now < self.next {
-            return false;
-        }
-        let wait = tidying::make_room(&self.store).unwrap_or(limits::ROOM_LOOKS_LONGEST);
-        self.next = Instant::now() + wait;
-        !store::has_record(&self.store, &self.session, self.run)
-    }
-}
-
 /// A record that a collector has begun.
+#[derive(Debug)]
 pub(super) struct UnsettledRecord {
     place: RecordPlace,
     collector: Pid,
     /// The collector's report comes from here.
     report: OwnedFd,
+    /// When it is seen next whether the disk with the record has room to spare.
+    next_look: Instant,
+    /// Set while processes live on that the shell has left. They are not waited for any longer.
+    settled_at: Option<Instant>,
 }
 
 impl<'a> CollectorTask<'a> {
@@ -123,7 +104,11 @@ impl<'a> CollectorTask<'a> {
             return Ok(None);
         }
         match self.fork(&place) {
-            Ok((collector, report)) => Ok(Some(UnsettledRecord { place, collector, report })),
+            Ok((collector, report)) => {
+                // A short command pays nothing.
+                let next_look = Instant::now() + limits::ROOM_LOOKS_SHORTEST;
+                Ok(Some(UnsettledRecord { place, collector, report, next_look, settled_at: None }))
+            }
             Err(error) => {
                 tell(GuardReport::NotKept { errno: error.raw_os_error().unwrap_or(0) })?;
                 Ok(None)
@@ -214,19 +199,56 @@ impl UnsettledRecord {
         }
     }
 
-    pub(super) fn room_watch(&self) -> RoomWatch {
-        let RecordPlace { store, session, run, .. } = &self.place;
-        // A short command pays nothing.
-        let next = Instant::now() + limits::ROOM_LOOKS_SHORTEST;
-        RoomWatch { store: store.clone(), session: session.clone(), run: *run, next }
+    pub(super) fn deadline(&self) -> Instant {
+        self.settled_at.map_or(self.next_look, |at| at.min(self.next_look))
     }
 
-    /// Takes out of the store what the command has left alone, and reports what it has destroyed. While a process of the
-    /// command lives, all stays as it was.
-    pub(super) fn settle(self, control: &OwnedFd) {
-        if process::has_children() {
-            return;
+    /// The shell has ended, and processes live on.
+    pub(super) fn on_processes_left(&mut self, now: Instant) {
+        self.settled_at = Some(now + limits::SETTLED_AFTER);
+    }
+
+    /// Does what is due. Returns it while there is something to be settled.
+    pub(super) fn tick(mut self, control: &OwnedFd, now: Instant) -> Option<Self> {
+        if self.settled_at.is_some_and(|at| now >= at) {
+            self.settle_aside(control);
+            return None;
         }
+        if now < self.next_look {
+            return Some(self);
+        }
+        // The oldest records go if there is too little room.
+        let RecordPlace { store, session, run, .. } = &self.place;
+        let wait = tidying::make_room(store).unwrap_or(limits::ROOM_LOOKS_LONGEST);
+        self.next_look = Instant::now() + wait;
+        if store::has_record(store, session, *run) {
+            return Some(self);
+        }
+        let _ = sys::write(control, &GuardReport::GaveWay.encode());
+        None
+    }
+
+    /// Settles it in a process of its own, as orders may come meanwhile. Where that is ended, the next host settles it.
+    fn settle_aside(self, control: &OwnedFd) {
+        // SAFETY: a guard has one thread, so the child may go on as an ordinary process.
+        if let Ok(ForkResult::Child) = unsafe { fork() } {
+            let _ = nix::sys::prctl::set_pdeathsig(Named::SIGKILL);
+            let _ = nix::sys::prctl::set_name(c"rexec-collector");
+            process::close_all_but(&[control.as_raw_fd()]);
+            self.settle(control);
+            process::exit(0)
+        }
+    }
+
+    /// Settles it if no process of the command lives. Where one does, all stays as it was.
+    pub(super) fn settle_at_end(self, control: &OwnedFd) {
+        if !process::has_children() {
+            self.settle(control);
+        }
+    }
+
+    /// Takes out of the store what the command has left alone, and reports what it has destroyed.
+    fn settle(self, control: &OwnedFd) {
         process::lower_priority();
         let RecordPlace { store: path, session, run, .. } = &self.place;
         if let Ok(gone) = settling::settle(path, session, *run)

@@ -11,7 +11,6 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal as Named, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
 
-use super::collector::UnsettledRecord;
 use super::condition::{Condition, ConditionFiles, SleepCount};
 use super::control::{self, GuardReport};
 use super::launch::GUARD_IGNORES;
@@ -147,25 +146,20 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
                     sys::write(&control, &report.encode())?;
                 }
                 if let Some(kept) = kept {
-                    kept.settle(&control);
+                    kept.settle_at_end(&control);
                 }
                 return Ok(0);
             }
         };
-        let told = if kept.is_some() { Some(control.try_clone()?) } else { None };
         sleeps.reasons += 1;
         let supervisor = Supervisor::new(control, signals, slave, started.shell, plan);
         let mut supervisor = supervisor.with_relayed(started.relayed).with_input(started.input, started.late_input);
-        supervisor.room = kept.as_ref().map(UnsettledRecord::room_watch);
+        supervisor.record = kept;
         if !started.has_terminal {
             supervisor.foreground.close();
         }
         supervisor.take_early(started.orders, started.rest);
         let free = supervisor.run(&mut sleeps).map_err(sys::io)?;
-        if let Some((kept, told)) = kept.zip(told) {
-            kept.settle(&told);
-            return Ok(0);
-        }
         (control, signals) = match free {
             Some(free) if !sleeps.was_disturbed() && Condition::read(&files) == condition => free,
             _ => return Ok(0),

@@ -12,7 +12,7 @@ use nix::sys::signalfd::SignalFd;
 
 use super::caller_group::CallerGroup;
 use super::child_events::{self, ChildEvent};
-use super::collector::RoomWatch;
+use super::collector::UnsettledRecord;
 use super::condition::SleepCount;
 use super::control::{self, GuardReport, RunPlan};
 use super::endless::EndlessReaders;
@@ -67,8 +67,8 @@ pub(super) struct Supervisor {
     /// The pipe that is the command's standard input. Its contents came from elsewhere.
     pub(super) own_input: Option<PipeNumber>,
     pub(super) caller: CallerGroup,
-    /// Set if something of the command is kept for undo.
-    pub(super) room: Option<RoomWatch>,
+    /// Set if something of the command is kept for undo, and not settled yet.
+    pub(super) record: Option<UnsettledRecord>,
     /// The guard may serve another command after this one.
     pub(super) is_reusable: bool,
 }
@@ -109,7 +109,7 @@ impl Supervisor {
             late_input: None,
             own_input: None,
             caller: CallerGroup::new(plan.caller, plan.has(control::PLAN_ORPHANED)),
-            room: None,
+            record: None,
             is_reusable: !plan.has(control::PLAN_RELAYED | control::PLAN_LEADER | control::PLAN_ON_DEMAND),
         }
     }
@@ -145,7 +145,11 @@ impl Supervisor {
             let had_shell = self.shell.is_some();
             let has_children = self.reap();
             if self.shell.is_none() && (!has_children || (!self.host_lives && matches!(self.hunt, Hunt::No))) {
-                let is_free = had_shell && self.is_reusable && self.host_lives && self.orders.is_empty();
+                let is_reusable = self.is_reusable && self.record.is_none();
+                if let Some(record) = self.record.take() {
+                    record.settle_at_end(&self.control);
+                }
+                let is_free = had_shell && is_reusable && self.host_lives && self.orders.is_empty();
                 return Ok(is_free.then_some((self.control, self.signals)));
             }
             self.tick(Instant::now());
@@ -162,7 +166,7 @@ impl Supervisor {
         let demand = self.demand.as_ref().and_then(Demand::deadline);
         let late_input = self.late_input.as_ref().map(|(_, until)| *until);
         let (endless, caller) = (self.endless.deadline(), self.caller.deadline());
-        let room = self.room.as_ref().map(RoomWatch::deadline);
+        let record = self.record.as_ref().map(UnsettledRecord::deadline);
         let due = [
             self.foreground.deadline(),
             self.hunt.deadline(),
@@ -171,7 +175,7 @@ impl Supervisor {
             late_input,
             endless,
             caller,
-            room,
+            record,
         ];
         let timeout = match due.into_iter().flatten().min() {
             None => PollTimeout::NONE,
@@ -236,10 +240,7 @@ impl Supervisor {
         }
         let reports = self.hunt.tick(now);
         self.report(&reports);
-        if self.room.as_mut().is_some_and(|room| room.tick(now)) {
-            self.room = None;
-            self.report(&[GuardReport::GaveWay]);
-        }
+        self.record = self.record.take().and_then(|record| record.tick(&self.control, now));
     }
 
     pub(super) fn report(&self, reports: &[GuardReport]) {
@@ -296,6 +297,7 @@ impl Supervisor {
         self.demand = None;
         if has_children {
             self.hang_up_stopped(&tree::descendants(process::pid()));
+            self.record.iter_mut().for_each(|record| record.on_processes_left(Instant::now()));
         }
         self.report(&[GuardReport::Exited { exit, group: self.group, has_left: has_children }]);
     }

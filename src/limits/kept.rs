@@ -29,6 +29,8 @@ pub const KEPT_TIDIED_EVERY: Duration = Duration::from_secs(600);
 pub const KEPT_TIDIED_AT_ONCE_BYTES: u64 = 1 << 20;
 /// Free bytes of a disk below which nothing is kept there, and what is kept is removed; of a smaller one a tenth.
 pub const KEPT_RESERVE_BYTES: u64 = 2 << 30;
+/// The time after its shell's end in which processes of a command may still destroy what is kept. The rest of it goes then.
+pub const SETTLED_AFTER: Duration = Duration::from_secs(60);
 /// How fast a disk may be filled, at most, bytes a second: so often its room is looked at while something is kept.
 pub const FILLED_BYTES_A_SECOND: u64 = 1 << 30;
 /// The time between two looks at its room.

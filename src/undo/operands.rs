@@ -799,7 +799,7 @@ mod tests {
             ("tar tf a; tar xOf a; tar xkf a; tar -C \"$(mktemp -d)\" -xf a; tar cf - x; tar rf a x", ""),
             ("tar cf a x; tar czf \"$u\" x; tar --create --remove-files --file=b -C d x y", "=a =b d/x/ d/y/ ?tar"),
             ("tar xf a -C b -C c; tar x --overwrite -f a; tar xPf a; bsdtar xf a", "./.. ?tar ?bsdtar"),
-            ("unzip -o a; unzip -qod d a m; unzip -l a; unzip -n a; unzip a -x m", "./.. d/m/.. ./.."),
+            ("unzip -o a; unzip -qod d a m; unzip -l a; unzip -n a; unzip a -x m", "./..@0 d/m/.. ./.."),
             ("cpio -id <a; cpio -it; cpio -pdm d; cpio -o -F a", "./.. d/.. =a"),
             ("zip -r a.zip x; zip -m b x y; zip - x", "=a.zip =b =b.zip x/ y/"),
             (

@@ -16,6 +16,7 @@ use crate::rpc::client::Client;
 use crate::support::call::Target;
 use crate::support::clock;
 use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::procs;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -548,4 +549,28 @@ fn a_directory_that_holds_the_store_comes_back_but_for_root() {
     assert_eq!(std::os::unix::fs::MetadataExt::mode(&fs::metadata(store(&host)).expect("it stays")) & 0o7777, 0o700);
     // Its journal was among what came back, so not all that it wrote meanwhile is there.
     host.leave();
+}
+
+#[test]
+#[ignore = "long: 60 s behind a shell's end"]
+fn what_a_command_has_left_alone_leaves_the_store_also_while_a_process_of_it_lives() {
+    let host = Host::with(PLAIN);
+    let tree = host.home.join("t");
+    fs::create_dir(&tree).expect("a directory");
+    fs::write(tree.join("gone"), "gone").expect("a file");
+    fs::write(tree.join("stays"), "stays").expect("a file");
+    host.run(
+        "rm t/gone; [ ! -e never ] || rm t/stays; { echo $PPID >guard; until [ -e end ]; do sleep 0.1; done; } >/dev/null 2>&1 &",
+    );
+    let guard = || fs::read_to_string(host.home.join("guard")).ok()?.trim().parse().ok();
+    let guard = waiting::until(PATIENCE, guard).expect("it goes on");
+    let links = || std::os::unix::fs::MetadataExt::nlink(&fs::metadata(tree.join("stays")).expect("a file"));
+    assert_eq!(links(), 2, "what it might have destroyed is kept, too");
+    assert!(waiting::until_true(3 * PATIENCE, || links() == 1));
+    host.console_says("… #1: 1 file (4 bytes) gone or changed: rexec undo 1\n");
+    fs::write(host.home.join("end"), "").expect("a file");
+    waiting::wait_until("nothing is left of it", || !procs::is_alive(guard));
+    assert_eq!(kept(&host), ["t/gone"]);
+    assert_eq!(host.console_text().matches("rexec undo 1").count(), 1, "it is said once");
+    host.finish();
 }
