@@ -409,6 +409,9 @@ impl Host {
         self.tick_reports();
         self.tick_judges();
         self.reports.notes.tick(self.turn.now, &mut self.screen, &mut self.recorder);
+        for destroyed in self.turn.destroyed.drain(..) {
+            self.recorder.on_destroyed(destroyed, self.turn.now);
+        }
         self.tick_idle();
         self.callers.started.tick(&mut self.screen, self.turn.now);
         let (turn, engine) = (&mut self.turn, &mut self.engine);

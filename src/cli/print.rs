@@ -18,6 +18,8 @@ use rexec_sh::protocol::notice::Notice;
 use super::cannot_write;
 use super::verb::{Call, Group, Opt, Values, Verb, Words};
 use crate::core::end::Failure;
+use crate::core::engine::JobId;
+use crate::journal::entry_words;
 use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, PublishedCard, RecordedOutput, StartRecord};
 use crate::recorder::{first_line, is_alive};
@@ -258,6 +260,9 @@ impl Printed {
                     (name_of(&unseen.whoami, NAME_COLUMNS), escape_line(&unseen.reason, NAME_COLUMNS));
                 let since = escape_line(&unseen.since, NAME_COLUMNS);
                 writeln!(out, "… {commands} of {whoami} ran unseen since {since}: {reason}\n")?;
+            }
+            Record::Destroyed(destroyed) => {
+                writeln!(out, "{}\n", entry_words::destroyed_line(JobId(destroyed.seq), (&destroyed).into()))?;
             }
             Record::Input(input) => {
                 *self.typed.entry(input.seq).or_default() += 1;

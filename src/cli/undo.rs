@@ -59,7 +59,7 @@ itself would show (ls -l, stat, gzip). [undo] in config.toml says how large a
 copy may be, how long keeping may take, and what is not kept: see rexec help
 config. Once the command and all that it has started have ended, or a minute
 after its shell's end, what it has left alone leaves the store, and the console
-counts what is gone. A process of it that still lives may destroy the rest then.
+counts what is gone. What a process of it destroys later is not kept.
 
 Not kept: what scripts, make and programs in other languages destroy, as their
 texts are not read; rows of databases; files on other computers, in containers

@@ -124,6 +124,7 @@ impl Facts {
             Record::Open(_)
             | Record::Input(_)
             | Record::Unseen(_)
+            | Record::Destroyed(_)
             | Record::Environment(_)
             | Record::Dropped(_)
             | Record::Close(_) => return None,

@@ -15,7 +15,7 @@ use super::screen::Screen;
 use super::turn::{Source, Turn};
 use crate::core::engine::{Engine, JobId};
 use crate::io::poller::{Poller, Ready, Token};
-use crate::journal::record::{StartRecord, UnseenRecord};
+use crate::journal::record::{DestroyedRecord, StartRecord, UnseenRecord};
 use crate::journal::status::{OutputSoFar, RecorderStatus};
 use crate::limits;
 use crate::recorder::Bounds;
@@ -127,6 +127,10 @@ impl RecorderLink {
 
     pub(super) fn on_unseen(&mut self, unseen: UnseenRecord, now: Instant) {
         self.feed.on_unseen(unseen, self.process.out.buffer(), now);
+    }
+
+    pub(super) fn on_destroyed(&mut self, destroyed: DestroyedRecord, now: Instant) {
+        self.feed.on_destroyed(destroyed, self.process.out.buffer(), now);
     }
 
     /// Keeps the text of the project sessions for the next host.

@@ -10,6 +10,7 @@ use crate::core::engine::JobId;
 use crate::core::entry::Stream;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::Port;
+use crate::journal::record::DestroyedRecord;
 use crate::limits;
 use crate::sys::caller_descriptor;
 
@@ -59,6 +60,8 @@ pub(super) struct Turn {
     dirty: BTreeSet<JobId>,
     /// Ports of streams that have ended, to be closed.
     ended: Vec<Port>,
+    /// What runs have destroyed, which the journal does not have yet.
+    pub(super) destroyed: Vec<DestroyedRecord>,
 }
 
 impl Turn {
@@ -72,6 +75,7 @@ impl Turn {
             queued: BTreeSet::new(),
             dirty: BTreeSet::new(),
             ended: Vec::new(),
+            destroyed: Vec::new(),
         }
     }
 

@@ -186,7 +186,9 @@ fn kept_line(job: JobId, KeptFiles { missed, unknown, failure, .. }: &KeptFiles)
     })
 }
 
-fn destroyed_line(job: JobId, DestroyedFiles { files, bytes, directories, missed }: DestroyedFiles) -> String {
+/// The line about what a run has destroyed.
+#[must_use]
+pub fn destroyed_line(job: JobId, DestroyedFiles { files, bytes, directories, missed }: DestroyedFiles) -> String {
     let job = job.0;
     let counts = [(files, "file", "files"), (directories.into(), "directory", "directories")];
     let named =

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rexec_sh::protocol::wire::{Field, Message, WireError};
 use rexec_sh::wire;
 
-use super::record::{InputRecord, RunEnd, StartRecord, UnseenRecord};
+use super::record::{DestroyedRecord, InputRecord, RunEnd, StartRecord, UnseenRecord};
 use crate::text::redact::{is_secret, split_entry};
 
 /// The longest payload, bytes. The largest one is a start record with every field at its bound.
@@ -52,6 +52,8 @@ wire! {
         11 Dropped(count: u64),
         /// The host leaves in order. The recorder then ends the journal with a `close` record.
         12 Close,
+        /// It is known what a run has destroyed, perhaps long after its end.
+        13 Destroyed(destroyed: Box<DestroyedRecord>),
     }
 }
 
@@ -68,7 +70,7 @@ macro_rules! records {
     })+ };
 }
 
-records!(StartRecord, InputRecord, RunEnd, UnseenRecord);
+records!(DestroyedRecord, StartRecord, InputRecord, RunEnd, UnseenRecord);
 
 impl Frame<'_> {
     /// Appends the frame.

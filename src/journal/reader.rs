@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use super::prior;
 use super::record::{
-    CloseRecord, DroppedRecord, EndRecord, EnvironmentRecord, InputRecord, LINE_BYTES_MAX, Library, LostRecord,
-    OpenRecord, StartRecord, UnseenRecord, VERSION,
+    CloseRecord, DestroyedRecord, DroppedRecord, EndRecord, EnvironmentRecord, InputRecord, LINE_BYTES_MAX, Library,
+    LostRecord, OpenRecord, StartRecord, UnseenRecord, VERSION,
 };
 
 /// A record of any type that is of use outside this reader.
@@ -27,6 +27,7 @@ pub enum Record {
     Dropped(DroppedRecord),
     Input(InputRecord),
     Unseen(UnseenRecord),
+    Destroyed(DestroyedRecord),
     Environment(EnvironmentRecord),
     Close(CloseRecord),
 }
@@ -207,6 +208,7 @@ impl<R> JournalReader<R> {
             "lost" => Record::Lost(serde_json::from_slice(line)?),
             "input" => Record::Input(serde_json::from_slice(line)?),
             "unseen" => Record::Unseen(serde_json::from_slice(line)?),
+            "destroyed" => Record::Destroyed(serde_json::from_slice(line)?),
             "dropped" => Record::Dropped(serde_json::from_slice(line)?),
             "close" => Record::Close(serde_json::from_slice(line)?),
             "text" => {

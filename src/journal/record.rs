@@ -7,6 +7,7 @@
 //! start      a run begins
 //! end        the same run, complete: the start's fields, the output and how it ended
 //! lost       a start without an end, found when a later host repaired the file
+//! destroyed  what a run has destroyed of what was kept for undo
 //! dropped    records that are missing, because the disk or the recorder did not take them
 //! input      a person typed for a run: how much, never what
 //! unseen     commands that a caller ran without a host
@@ -23,6 +24,7 @@
 
 mod card;
 mod close;
+mod destroyed;
 mod dropped;
 mod end;
 mod environment;
@@ -46,6 +48,7 @@ use time::macros::format_description;
 
 pub use card::{CardFields, PublishedCard};
 pub use close::CloseRecord;
+pub use destroyed::DestroyedRecord;
 pub use dropped::DroppedRecord;
 pub use end::{EndRecord, GateRecord, KeptRecord, PortHolder, RecordedOutput, RunEnd, Straggler};
 pub use environment::{EnvironmentRecord, EnvironmentRef, KeptEnvironment};

@@ -136,7 +136,7 @@ impl Appender {
         while let Some(oldest) = self.queue.pop_excess() {
             self.dropped += match oldest {
                 Unwritten::Dropped(count) => count,
-                Unwritten::Start(_) | Unwritten::End(_) | Unwritten::Input(_) | Unwritten::Unseen(_) => 1,
+                _ => 1,
             };
             self.acknowledge(&oldest);
         }
@@ -146,7 +146,7 @@ impl Appender {
         match record {
             Unwritten::Start(start) => self.done.starts.push(start.card.seq),
             Unwritten::End(end) => self.done.ends.push(end.start.card.seq),
-            Unwritten::Input(_) | Unwritten::Unseen(_) => self.done.asides += 1,
+            Unwritten::Input(_) | Unwritten::Unseen(_) | Unwritten::Destroyed(_) => self.done.asides += 1,
             Unwritten::Dropped(count) => self.done.dropped += count,
         }
     }
@@ -341,6 +341,7 @@ impl Appender {
             }
             Unwritten::Input(input) => volume.write_input(input)?,
             Unwritten::Unseen(unseen) => volume.write_unseen(unseen)?,
+            Unwritten::Destroyed(destroyed) => volume.write_destroyed(destroyed)?,
             Unwritten::Dropped(count) => volume.write_dropped(*count)?,
         }
         Ok(())

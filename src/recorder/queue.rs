@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::volume::Volume;
-use crate::journal::record::{EndRecord, InputRecord, StartRecord, UnseenRecord};
+use crate::journal::record::{DestroyedRecord, EndRecord, InputRecord, StartRecord, UnseenRecord};
 
 /// A record that the file does not have yet.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(super) enum Unwritten {
     /// A person typed for a run.
     Input(InputRecord),
     Unseen(Box<UnseenRecord>),
+    Destroyed(Box<DestroyedRecord>),
     /// How many records the host gave up.
     Dropped(u64),
 }
@@ -29,7 +30,7 @@ impl Unwritten {
             Unwritten::Start(start) => words(start),
             Unwritten::End(end) => words(&end.start) + end.output.text.len(),
             Unwritten::Unseen(_) => 512,
-            Unwritten::Input(_) | Unwritten::Dropped(_) => 64,
+            Unwritten::Input(_) | Unwritten::Destroyed(_) | Unwritten::Dropped(_) => 64,
         }
     }
 
@@ -37,7 +38,7 @@ impl Unwritten {
         match self {
             Unwritten::Start(start) => volume.start_lines(start),
             Unwritten::End(end) => volume.end_lines(end),
-            Unwritten::Input(_) | Unwritten::Unseen(_) | Unwritten::Dropped(_) => Vec::new(),
+            Unwritten::Input(_) | Unwritten::Unseen(_) | Unwritten::Destroyed(_) | Unwritten::Dropped(_) => Vec::new(),
         }
     }
 }

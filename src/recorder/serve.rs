@@ -19,7 +19,7 @@ use super::runs::RecordedRuns;
 use super::session::Session;
 use super::volume::Volume;
 use crate::journal::frame::Frame;
-use crate::journal::record::{InputRecord, timestamp};
+use crate::journal::record::{DestroyedRecord, InputRecord, timestamp};
 use crate::journal::status::RecorderStatus;
 use crate::limits;
 use crate::text::count::{self, counted};
@@ -141,11 +141,17 @@ impl Recorder {
                 }
             }
             Frame::End(end) => self.runs.on_end(*end, &mut self.appender, now),
-            Frame::Input { .. } | Frame::Unseen(_) if self.runs.has_aside() => self.appender.pass_over_aside(),
+            Frame::Input { .. } | Frame::Unseen(_) | Frame::Destroyed(_) if self.runs.has_aside() => {
+                self.appender.pass_over_aside()
+            }
             Frame::Input { at, input } => {
                 let input = InputRecord { time: timestamp(SystemTime::now()), ..*input };
                 self.runs.on_input(&input, at);
                 self.appender.push(Unwritten::Input(input), now);
+            }
+            Frame::Destroyed(destroyed) => {
+                let destroyed = DestroyedRecord { time: timestamp(SystemTime::now()), ..*destroyed };
+                self.appender.push(Unwritten::Destroyed(Box::new(destroyed)), now);
             }
             Frame::Unseen(unseen) => self.appender.push(Unwritten::Unseen(unseen), now),
             Frame::Projects(text) => self.projects.write(text),

@@ -64,7 +64,7 @@ impl Tail {
                 return Ok(());
             }
             if let Some((kind, seq)) = kind_and_seq(&line) {
-                self.asides += usize::from(at >= since && ["input", "unseen"].contains(&kind.as_str()));
+                self.asides += usize::from(at >= since && ["input", "unseen", "destroyed"].contains(&kind.as_str()));
                 self.on_record(&kind, seq, at, &line);
             }
             at += line.len() as u64;

@@ -20,8 +20,8 @@ use super::summary_file::SummaryMaker;
 use super::tail::Tail;
 use crate::journal::reader::closing;
 use crate::journal::record::{
-    CloseRecord, DroppedRecord, EndRecord, Environments, InputRecord, MarkRecord, OpenRecord, StartRecord, Texts,
-    UnseenRecord, line, timestamp,
+    CloseRecord, DestroyedRecord, DroppedRecord, EndRecord, Environments, InputRecord, MarkRecord, OpenRecord,
+    StartRecord, Texts, UnseenRecord, line, timestamp,
 };
 use crate::limits;
 
@@ -251,6 +251,11 @@ impl Volume {
     /// Writes that commands ran without a host.
     pub(super) fn write_unseen(&mut self, unseen: &UnseenRecord) -> io::Result<()> {
         self.write(&line("unseen", unseen)).map(drop)
+    }
+
+    /// Writes what a run has destroyed.
+    pub(super) fn write_destroyed(&mut self, destroyed: &DestroyedRecord) -> io::Result<()> {
+        self.write(&line("destroyed", destroyed)).map(drop)
     }
 
     /// Writes the last line. `next` is the name of the file in which the journal goes on.

@@ -29,7 +29,7 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Typed};
 use crate::core::log::{Item, Lag};
 use crate::journal::frame::{self, Frame};
-use crate::journal::record::{InputRecord, StartRecord, UnseenRecord};
+use crate::journal::record::{DestroyedRecord, InputRecord, StartRecord, UnseenRecord};
 use crate::journal::status::Done;
 use crate::limits;
 use crate::text::echo::TYPED;
@@ -327,6 +327,11 @@ impl Feed {
     /// Queues the record of commands that ran without a host.
     pub fn on_unseen(&mut self, unseen: UnseenRecord, out: &mut Vec<u8>, now: Instant) {
         self.send_aside(out, now, |out| Frame::Unseen(Box::new(unseen)).encode(out));
+    }
+
+    /// Queues the record of what a run has destroyed.
+    pub fn on_destroyed(&mut self, destroyed: DestroyedRecord, out: &mut Vec<u8>, now: Instant) {
+        self.send_aside(out, now, |out| Frame::Destroyed(Box::new(destroyed)).encode(out));
     }
 
     /// Queues a record that belongs to no start and no end, and keeps it until the file has it.

@@ -438,7 +438,7 @@ impl<'l> LeafLosses<'l> {
     }
 
     fn by_redirection(&mut self, redirect: &Redirection) {
-        if redirect.kind == RedirectKind::Write {
+        if matches!(redirect.kind, RedirectKind::Write | RedirectKind::ReadWrite) {
             self.add(&redirect.target, Loss::Bytes, Extent::Itself);
         }
     }
@@ -792,6 +792,7 @@ mod tests {
             ("tar xf a.tar; tar -xzf a.tgz -C /d; tar xfC a.tar d; curl u | tar xz", "./..@0 /d/.. d/.. ./.."),
             ("cd d && tar xzf a.tgz --strip-components 1", "d/..@1"),
             ("eval 'mkdir -p x; unzip -oq a.zip -d x </dev/null' 2>/dev/null; echo", "x/..@0"),
+            ("exec 3<>a; echo x 1<>b; cat <>/dev/null", "=a =b"),
             ("make a.tar; tar xf a.tar", "./.."),
             ("echo x >a.tar; tar xf a.tar", "=a.tar ./.."),
             ("tar xf a --strip-components=$x; tar xf a --recursive-unlink; unzip -oj a", "./.. ./.. ./.. ?tar"),

@@ -12,7 +12,7 @@ use crate::host::context::Context;
 use crate::host::start_errors;
 use crate::io::poller::Ready;
 use crate::io::port::ReadOutcome;
-use crate::journal::record::PublishedCard;
+use crate::journal::record::{DestroyedRecord, PublishedCard};
 use crate::limits;
 use crate::sys::program::Program;
 use crate::sys::socket;
@@ -93,7 +93,9 @@ impl Runs {
                 cx.engine.on_kept(job, KeptFiles { failure, ..KeptFiles::default() });
             }
             GuardReport::Destroyed { files, bytes, directories, missed } => {
-                cx.engine.on_destroyed(job, DestroyedFiles { files, bytes, directories, missed });
+                let destroyed = DestroyedFiles { files, bytes, directories, missed };
+                cx.engine.on_destroyed(job, destroyed);
+                cx.turn.destroyed.push(DestroyedRecord::of(job, destroyed));
             }
             GuardReport::Fed => run.lock_terminal(),
             GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(cx.turn.now)),

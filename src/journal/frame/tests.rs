@@ -13,7 +13,7 @@ fn drain(decoder: &mut Decoder) -> Vec<String> {
 }
 
 /// A frame of each kind.
-fn frames() -> [Frame<'static>; 12] {
+fn frames() -> [Frame<'static>; 13] {
     let at = Duration::from_micros(1_234_567);
     let input = InputRecord { seq: 7, bytes: 3, from: "rexec send".into(), ..InputRecord::default() };
     [
@@ -27,6 +27,7 @@ fn frames() -> [Frame<'static>; 12] {
         Frame::Input { at, input: Box::new(input) },
         Frame::End(Box::new(RunEnd { seq: 7, exit: 3, ..RunEnd::default() })),
         Frame::Unseen(Box::default()),
+        Frame::Destroyed(Box::default()),
         Frame::Projects(b"{}"),
         Frame::Dropped(3),
     ]

@@ -148,6 +148,10 @@ fn records_about_the_file_are_written_as_ever() {
     let expected =
         r#"{"v":1,"type":"unseen","whoami":"Codex","count":3,"reason":"no host ran","since":"","until":"","time":""}"#;
     assert_line(&line("unseen", &unseen), expected);
+    let destroyed =
+        DestroyedRecord { seq: 46, files: 3, bytes: 9, not_kept: 1, time: time(), ..DestroyedRecord::default() };
+    let expected = r#"{"v":1,"type":"destroyed","seq":46,"files":3,"bytes":9,"not_kept":1,"time":"t"}"#;
+    assert_line(&line("destroyed", &destroyed), expected);
     let dropped = DroppedRecord { count: 6, time: time() };
     assert_line(&line("dropped", &dropped), r#"{"v":1,"type":"dropped","count":6,"time":"t"}"#);
     let close = CloseRecord { time: time(), commands: Some(8), next: Some("b".into()) };

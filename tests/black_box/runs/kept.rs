@@ -72,6 +72,11 @@ fn a_tree_that_is_removed_stays_in_the_store() {
     assert_eq!(end(&host, 1)["kept"], json!({"files": 3}));
     let shown = said(&host.journal_home(), &["show", "1"]).0;
     assert!(shown.contains("3 files (7 bytes) are kept: rexec undo "), "{shown}");
+    let destroyed = host.wait_for("what is destroyed", |journal| journal.of_type("destroyed").next().cloned());
+    let facts = ["seq", "files", "bytes", "directories", "not_kept"].map(|field| destroyed[field].as_u64());
+    assert_eq!(facts, [Some(1), Some(3), Some(7), Some(3), None]);
+    let listed = said(&host.journal_home(), &["--print", session]).0;
+    assert!(listed.contains("… #1: 3 files and 3 directories (7 bytes) gone or changed: rexec undo 1\n"), "{listed}");
     host.finish();
 }
 
