@@ -105,6 +105,8 @@ impl Git<'_> {
         call.current_dir(OsStr::from_bytes(self.directory));
         call.args(self.loss.globals.iter().map(|word| OsStr::from_bytes(word)));
         call.args(["--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
+        // Git diff would write the index, whatever is said of locks.
+        call.args(["-c", "diff.autoRefreshIndex=false"]);
         call.args(words.iter().map(|word| OsStr::from_bytes(word)));
         query::answer(call, self.until, limits::GIT_ANSWER_BYTES_MAX)
     }

@@ -579,3 +579,13 @@ fn what_a_command_has_left_alone_leaves_the_store_also_while_a_process_of_it_liv
     assert_eq!(host.console_text().matches("rexec undo 1").count(), 1, "it is said once");
     host.finish();
 }
+
+#[test]
+fn git_is_asked_without_writing_its_index() {
+    let host = Host::with(PLAIN);
+    host.call(REPOSITORY).run(Target::Real);
+    host.call("cd p; touch -d '2001-01-01' src/1 src/3; chmod 755 src; touch src/1").run(Target::Real);
+    let sum = host.call("cksum p/.git/index").run(Target::Real).out();
+    assert_eq!(host.run("cksum p/.git/index; cd p; git checkout -q .; git reset -q --hard").out(), sum);
+    host.finish();
+}
