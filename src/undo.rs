@@ -7,9 +7,11 @@
 mod archive;
 pub mod exceptions;
 mod expansion;
+mod finding;
 mod git;
 pub mod keeping;
 pub mod manifest;
+mod name_pattern;
 mod operand;
 mod operands;
 mod patches;

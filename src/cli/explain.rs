@@ -231,6 +231,9 @@ impl Explained {
                     format!(", what is named in {}", escape_line(&lossy(&list.shown()), WORD_COLUMNS))
                 }
                 (Loss::Name, Extent::Below { .. }) => ", some of what is below it".to_owned(),
+                (Loss::Name, Extent::Found(finding)) => {
+                    format!(", what find finds there: {}", escape_line(&finding.shown(), WORD_COLUMNS))
+                }
                 (Loss::Name, Extent::Tree) => ", with all below it".to_owned(),
                 (Loss::Name, Extent::Itself) => String::new(),
             };

@@ -15,6 +15,7 @@ use std::time::Instant;
 use super::archive::Reading;
 use super::exceptions::Exceptions;
 use super::expansion::{self, Cut};
+use super::finding::Finding;
 use super::git::{Git, Places};
 use super::manifest::{Around, Bytes, Head, Item, Line, Missed, Object, VERSION, Way, Why};
 use super::patches;
@@ -95,6 +96,7 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         copied: 0,
         part: Part::Named,
         few: None,
+        finding: None,
         shows_links: losses.shows_links,
         kept: Kept::default(),
     };
@@ -189,6 +191,8 @@ struct Collector<'a> {
     part: Part,
     /// While some of what is below a directory is kept, if it is little.
     few: Option<Few>,
+    /// While what find finds is kept: that, and what gets lost of it.
+    finding: Option<(Finding, Loss)>,
     /// True if one more link to a file would be seen in the command's output.
     shows_links: bool,
     kept: Kept,
@@ -231,6 +235,8 @@ struct Level {
     length: usize,
     /// The directories in it that are to come.
     below: Vec<Vec<u8>>,
+    /// Only what find finds in it is kept.
+    is_searched: bool,
 }
 
 impl Collector<'_> {
@@ -290,6 +296,9 @@ impl Collector<'_> {
                 let sources = self.paths(sources, from)?;
                 return self.overlay(paths, &sources, *is_inside, operand.loss);
             }
+            Extent::Found(finding) => {
+                return paths.into_iter().try_for_each(|path| self.found(path, finding, operand.loss));
+            }
             Extent::Patched { diff } => return self.patched(&operand.path, diff, from),
             Extent::Below { archive, strip } => {
                 let archive =
@@ -309,6 +318,14 @@ impl Collector<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Keeps what find finds from a path on.
+    fn found(&mut self, path: Vec<u8>, finding: &Finding, loss: Loss) -> io::Result<()> {
+        self.finding = Some((finding.clone(), loss));
+        let stood = self.path(path, Loss::Name, true);
+        self.finding = None;
+        stood.map(drop)
     }
 
     /// Keeps what is below a path, if it is little.
@@ -390,7 +407,7 @@ impl Collector<'_> {
             Err(error) => return self.miss(&path, why(&error)).map(|()| Stood::Something),
         };
         let is_directory = facts.sort == Sort::Directory;
-        let holds_store = is_tree && is_directory && self.few.is_none() && self.store.is_below(&path);
+        let holds_store = is_tree && is_directory && !self.passes_store_by() && self.store.is_below(&path);
         // Root removes what is hidden, too.
         if self.store.holds(&path) || holds_store && folder::own_user() == 0 {
             return self.miss(&path, Why::InStore).map(|()| Stood::Something);
@@ -567,7 +584,9 @@ impl Collector<'_> {
     fn tree(&mut self, parent: &Folder, top: &[u8], name: &[u8]) -> io::Result<()> {
         let mut path = top.to_vec();
         let dev = parent.look(name)?.dev;
-        let Some(level) = self.level(parent, name, &path, dev)? else { return Ok(()) };
+        let Some(level) = self.level(parent, name, &path, dev, self.finding.as_ref().map(|_| 0))? else {
+            return Ok(());
+        };
         let mut levels = vec![level];
         while let Some(last) = levels.len().checked_sub(1) {
             let length = levels[last].length;
@@ -584,8 +603,9 @@ impl Collector<'_> {
                 self.miss(&path, if self.is_over() { Why::TooLate } else { Why::TooLarge })?;
                 continue;
             }
+            let depth = levels[last].is_searched.then_some(levels.len());
             let Some(folder) = levels[last].folder.as_ref() else { continue };
-            if let Some(level) = self.level(folder, &name, &path, dev)? {
+            if let Some(level) = self.level(folder, &name, &path, dev, depth)? {
                 levels.push(level);
                 if let Some(far) = levels.len().checked_sub(OPEN_MAX) {
                     levels[far].folder = None;
@@ -615,8 +635,16 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// Keeps a directory and the files in it. `None` if nothing below it is to be kept.
-    fn level(&mut self, parent: &Folder, name: &[u8], path: &[u8], dev: u64) -> io::Result<Option<Level>> {
+    /// Keeps a directory and the files in it. `None` if nothing below it is to be kept. `searched` is the number of steps down to
+    /// it, if only what find finds is kept.
+    fn level(
+        &mut self,
+        parent: &Folder,
+        name: &[u8],
+        path: &[u8],
+        dev: u64,
+        searched: Option<usize>,
+    ) -> io::Result<Option<Level>> {
         let opened = parent.inner(name).and_then(|folder| folder.facts().map(|facts| (folder, facts)));
         let (folder, facts) = match opened {
             Ok(opened) => opened,
@@ -624,7 +652,7 @@ impl Collector<'_> {
             Err(error) => return self.miss(path, why(&error)).map(|()| None),
         };
         if self.store.folder.facts().is_ok_and(|store| store.identity() == facts.identity()) {
-            if self.few.is_some() {
+            if self.passes_store_by() {
                 return Ok(None);
             }
             if folder::own_user() == 0 {
@@ -634,8 +662,18 @@ impl Collector<'_> {
             let line = Missed { path: Bytes(self.store.path.clone()), why: Why::InStore, was: None };
             return self.put(&Line::Missed(line)).map(|()| None);
         }
-        if !self.trees.insert(facts.identity()) {
+        // A directory that is empty later is found, too.
+        let finding = self.finding.as_ref().zip(searched).map(|((finding, _), depth)| (finding, depth));
+        let is_found = finding.is_some_and(|(finding, _)| finding.has(name, || Some((Sort::Directory, true))));
+        let is_searched = finding.is_some_and(|(finding, _)| !(is_found && finding.with_below));
+        let is_deepest = finding.is_some_and(|(finding, depth)| finding.depth_max.is_some_and(|most| depth >= most));
+        let is_known =
+            if is_searched { self.trees.contains(&facts.identity()) } else { !self.trees.insert(facts.identity()) };
+        if is_known {
             return Ok(None);
+        }
+        if is_searched && is_deepest {
+            return if is_found { self.directory(parent, name, path, &facts).map(|()| None) } else { Ok(None) };
         }
         let entries = match folder.list() {
             Ok(entries) => entries,
@@ -657,7 +695,9 @@ impl Collector<'_> {
         if facts.dev != dev && !self.can_link(&folder, &entries) {
             return self.miss_file(path, Why::Failed, Some(facts)).map(|()| None);
         }
-        self.directory(parent, name, path, &facts)?;
+        if !is_searched || is_found {
+            self.directory(parent, name, path, &facts)?;
+        }
         let mut below = Vec::new();
         for (index, entry) in entries.into_iter().enumerate() {
             let is_directory = entry
@@ -669,11 +709,32 @@ impl Collector<'_> {
                 self.miss(path, Why::TooLate)?;
                 break;
             } else {
-                let path = join(path, &entry.name);
-                self.file(&folder, facts.identity(), &path, &entry.name, Loss::Name, true)?;
+                let below = join(path, &entry.name);
+                if !is_searched {
+                    self.file(&folder, facts.identity(), &below, &entry.name, Loss::Name, true)?;
+                } else if let Some(loss) = self.loss_of_found(&folder, &entry.name)
+                    && !self.keeping.except.have(&below, false)
+                {
+                    if self.around.insert(facts.identity()) {
+                        self.put(&Line::Around(Around { path: Bytes(path.to_vec()), mtime: facts.mtime, left: None }))?;
+                    }
+                    self.file(&folder, facts.identity(), &below, &entry.name, loss, false)?;
+                }
             }
         }
-        Ok(Some(Level { folder: Some(folder), identity: facts.identity(), length: path.len(), below }))
+        Ok(Some(Level { is_searched, folder: Some(folder), identity: facts.identity(), length: path.len(), below }))
+    }
+
+    /// True if the store may lie in what is being kept, and stays.
+    fn passes_store_by(&self) -> bool {
+        self.few.is_some() || self.finding.as_ref().is_some_and(|(finding, _)| finding.is_named())
+    }
+
+    /// What gets lost of something that is no directory, if find finds it.
+    fn loss_of_found(&self, folder: &Folder, name: &[u8]) -> Option<Loss> {
+        let (finding, loss) = self.finding.as_ref()?;
+        let facts = || folder.look(name).ok().map(|facts| (facts.sort, facts.size == 0));
+        finding.has(name, facts).then_some(*loss)
     }
 
     /// True if a file of another file system can be linked into the store.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a superset. A command may leave alone what an operand names.
 
+use super::finding::Finding;
+
 /// Paths that a leaf would destroy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operand {
@@ -77,6 +79,8 @@ pub enum Extent {
     Itself,
     /// With all that is below it, if it is a directory.
     Tree,
+    /// What find finds in it.
+    Found(Finding),
     /// Some of what is below it, which the text does not name: it is copied if it is little, as most of it stays. The archive that
     /// it comes from is none of it.
     Below {

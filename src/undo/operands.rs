@@ -7,6 +7,7 @@ mod archives;
 
 use archives::Format;
 
+use super::finding::{FindAction, Finding};
 use super::operand::{Extent, Loss, Operand, PathPattern, Step};
 use super::repository::{self, Effect, RepositoryLoss};
 use crate::gate::{Answer, Words};
@@ -57,8 +58,9 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
         found.shows_links |= shows_links(leaf);
         own.by_program(last_removal.is_some_and(|last| at < last));
         leaf.redirects.iter().for_each(|redirect| own.by_redirection(redirect));
-        if own.is_filled_by_find {
-            leaves.iter().filter(|leaf| base_name(&leaf.program) == b"find").for_each(|find| own.starts_of_find(find));
+        for (loss, with_below) in std::mem::take(&mut own.filled_by_find) {
+            let finds = leaves.iter().filter(|leaf| base_name(&leaf.program) == b"find");
+            finds.for_each(|find| own.found(find, FindAction::Executes, loss, with_below));
         }
         detours.take(&mut own);
         effects.push(repository::effect(leaf, own.repository.as_ref()));
@@ -159,8 +161,8 @@ pub(super) struct LeafLosses<'l> {
     pub(super) operands: Vec<Operand>,
     repository: Option<RepositoryLoss>,
     pub(super) is_unknown: bool,
-    /// Some words are what find finds.
-    is_filled_by_find: bool,
+    /// Some words are what find finds: what gets lost of it, and true if all that is below does, too.
+    filled_by_find: Vec<(Loss, bool)>,
     /// True if what the leaf reads is there before the command begins.
     files_are_as_before: bool,
 }
@@ -172,7 +174,7 @@ impl<'l> LeafLosses<'l> {
             operands: Vec::new(),
             repository: None,
             is_unknown: false,
-            is_filled_by_find: false,
+            filled_by_find: Vec::new(),
             files_are_as_before: false,
         }
     }
@@ -270,20 +272,28 @@ impl<'l> LeafLosses<'l> {
     fn by_find(&mut self) {
         let leaf = self.leaf;
         if leaf.arguments.iter().any(|word| word.text() == Some(b"-delete")) {
-            self.starts_of_find(leaf);
+            self.found(leaf, FindAction::Deletes, Loss::Name, false);
         }
     }
 
-    fn starts_of_find(&mut self, find: &Leaf) {
+    /// What a call of find finds, below the directories where it begins.
+    fn found(&mut self, find: &Leaf, action: FindAction, loss: Loss, with_below: bool) {
         let is_start = |word: &&Argument| !word.shown().starts_with(b"-") && !matches!(word.text(), Some(b"(" | b"!"));
         let is_option = |word: &&Argument| matches!(word.text(), Some(b"-H" | b"-L" | b"-P"));
         let options = find.arguments.iter().take_while(is_option).count();
-        let starts: Vec<_> = find.arguments.iter().skip(options).take_while(is_start).collect();
-        let mut own = LeafLosses::of(find);
-        if starts.is_empty() {
-            own.add(&Argument::from(&b"."[..]), Loss::Name, Extent::Tree);
+        let starts: Vec<_> = find.arguments.iter().skip(options).take_while(is_start).cloned().collect();
+        let finding = Finding::of(&find.arguments[options + starts.len()..], action, with_below);
+        if finding.is_nothing() {
+            return;
         }
-        starts.into_iter().for_each(|start| own.add(start, Loss::Name, Extent::Tree));
+        let extent = if finding.is_all() && loss == Loss::Name { Extent::Tree } else { Extent::Found(finding) };
+        let mut own = LeafLosses::of(find);
+        // It goes where links lead.
+        let is_behind_links = |word: &Argument| matches!(word.text(), Some(b"-H" | b"-L"));
+        own.is_unknown = find.arguments[..options].iter().any(is_behind_links);
+        let here = [Argument::from(&b"."[..])];
+        let starts = if starts.is_empty() { &here[..] } else { &starts };
+        starts.iter().for_each(|start| own.add(start, loss, extent.clone()));
         self.operands.append(&mut own.operands);
         self.is_unknown |= own.is_unknown;
     }
@@ -417,8 +427,10 @@ impl<'l> LeafLosses<'l> {
             if is_onto {
                 return;
             }
-            // One that find moves may come over another one.
-            self.is_filled_by_find |= is_of_find(source, self.leaf);
+            // One that find moves may come over another one of its name.
+            if is_of_find(source, self.leaf) {
+                self.filled_by_find.push((Loss::Name, true));
+            }
             let (Some(mut path), Some(source)) = (self.pattern(&target), self.pattern(source)) else {
                 self.is_unknown = true;
                 return;
@@ -445,7 +457,10 @@ impl<'l> LeafLosses<'l> {
 
     pub(super) fn add(&mut self, word: &Argument, loss: Loss, extent: Extent) {
         if is_of_find(word, self.leaf) {
-            self.is_filled_by_find = true;
+            let filled = (loss, extent == Extent::Tree);
+            if !self.filled_by_find.contains(&filled) {
+                self.filled_by_find.push(filled);
+            }
             return;
         }
         if is_fresh(word) {
@@ -714,6 +729,11 @@ mod tests {
             let reach = match &operand.extent {
                 Extent::Itself => String::new(),
                 Extent::Tree => "/".to_owned(),
+                Extent::Found(finding) => {
+                    let below = if finding.with_below { "/" } else { "" };
+                    let depth = finding.depth_max.map(|depth| format!("{depth}:")).unwrap_or_default();
+                    format!("/{{{depth}{}}}{below}", finding.shown())
+                }
                 Extent::Below { strip: None, .. } => "/..".to_owned(),
                 Extent::Below { strip: Some(strip), .. } => format!("/..@{strip}"),
                 Extent::Patched { diff } => format!("~{}", String::from_utf8_lossy(&diff.shown())),
@@ -771,8 +791,19 @@ mod tests {
             ("rm -rf $(pwd)/x", "x/"),
             ("find . -name '*.x' | xargs rm", "?xargs rm"),
             ("printf '%s\\0' a b | xargs -0 rm; printf '%s\\0' 'a\nb' | xargs -0 rm", "a b ?xargs rm"),
-            ("find a b -type f -exec rm {} +", "a/ b/"),
-            ("find -L a -delete; find -delete", "a/ ./"),
+            ("find a b -type f -exec rm {} +", "a/{file} b/{file}"),
+            ("find . -name '*.tmp' -delete; find -maxdepth 2 -iname x -exec rm -r {} \\;", "./{*.tmp} ./{2:x}/"),
+            ("find a \\( -name x -o -name y -type l \\) ! -path b -delete", "a/{x or y and symlink}"),
+            ("find a -path b -prune -o -name x -mtime +1 -delete -o -print", "a/{x}"),
+            (
+                "find a -name \"$unknown\" -delete; find a -odd -name x -delete; find a -print -o -name x -delete",
+                "a/ a/ a/{x}",
+            ),
+            (
+                "find a -type f -exec truncate -s0 {} +; find a -empty -exec sed -i s/a/b/ {} +",
+                "=a/{file} =a/{empty} a/{file} a/{empty}",
+            ),
+            ("find -L a -delete; find -delete", "a/ ./ ?find"),
             ("find a -type f -print", ""),
             ("rsync -a --delete x/ y", "y/"),
             ("rsync -a x/ y", "y<<x"),

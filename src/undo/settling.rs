@@ -391,6 +391,46 @@ mod tests {
     }
 
     #[test]
+    fn of_what_find_looks_through_only_what_it_finds_is_kept() {
+        let place = Place::new("found");
+        fs::create_dir_all(place.0.join("t/d/deep.tmp")).unwrap();
+        for name in ["a.tmp", "b", "d/c.tmp", "d/e", "d/deep.tmp/f", "d/empty"] {
+            fs::write(place.0.join("t").join(name), name.repeat(usize::from(name != "d/empty"))).unwrap();
+        }
+        let found = |text: &str| {
+            let leaves = crate::gate::Gate::default().leaves(text.as_bytes(), &|_| None);
+            let losses = crate::undo::losses(&leaves);
+            let [operand] = &losses.operands[..] else { panic!("{text}: {losses:?}") };
+            let extent = operand.extent.clone();
+            place.operand("t", operand.loss, extent)
+        };
+        let below = |run| {
+            let paths = place.items(run).into_iter().filter(|item| item.object.is_some()).map(|item| item.path.0);
+            let top = place.0.join("t/");
+            let names = paths.map(|path| path.strip_prefix(top.as_os_str().as_bytes()).unwrap().to_vec());
+            let mut names = names.map(|name| String::from_utf8(name).unwrap()).collect::<Vec<_>>();
+            names.sort();
+            names.join(" ")
+        };
+        for (run, text, expected) in [
+            (1, "find t -name '*.tmp' -delete", "a.tmp d/c.tmp"),
+            (2, "find t -name '*.tmp' -exec rm -r {} +", "a.tmp d/c.tmp d/deep.tmp/f"),
+            (3, "find t -maxdepth 1 -type f -delete", "a.tmp b"),
+            (4, "find t -empty -delete", "d/empty"),
+            (5, "find t -iname '?.TMP' -exec truncate -s0 {} +", "a.tmp d/c.tmp"),
+            (6, "find t -maxdepth 2 -name 'deep*' -exec rm -rf {} +", "d/deep.tmp/f"),
+        ] {
+            let kept = place.keep(run, &[found(text)]);
+            assert_eq!((below(run).as_str(), kept.missed), (expected, 0), "{text}");
+            assert_eq!(settle(&place.store(), "s", run).unwrap(), Destroyed::default());
+        }
+        place.keep(7, &[found("find t -name '*.tmp' -delete")]);
+        assert_eq!(fs::metadata(place.0.join("t/d/e")).unwrap().nlink(), 1);
+        fs::remove_file(place.0.join("t/d/c.tmp")).unwrap();
+        assert_eq!(settle(&place.store(), "s", 7).unwrap().files, 1);
+    }
+
+    #[test]
     fn a_manifest_that_is_cut_off_counts_up_to_there() {
         let place = Place::new("cut");
         let tree = place.0.join("tree");
