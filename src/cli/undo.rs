@@ -257,6 +257,10 @@ fn amount(files: u64, directories: u64, bytes: u64) -> String {
 /// What a restore has done, in words.
 fn told_of(shelf: &Shelf, restored: &Restored) -> String {
     let mut text = format!("restored {}", amount(restored.files, restored.directories, restored.bytes));
+    if restored.written > 0 {
+        let files = counted(restored.written, "file", "files");
+        text.push_str(&format!(", with what was written to {files} after that"));
+    }
     if let Some(name) = restored.kept_as.as_ref().filter(|_| restored.kept > 0) {
         let verb = if restored.kept == 1 { "is" } else { "are" };
         let kept = grouped(restored.kept);

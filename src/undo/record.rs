@@ -247,7 +247,7 @@ impl Obstacle {
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::ObjectGone => "what kept it is gone or was changed",
+            Self::ObjectGone => "it came back before, or what kept it is gone or was changed",
             Self::Link => "a directory of its path is a symbolic link now",
             Self::NoDirectory => "a directory of its path is something else now",
             Self::InTheWay => "something else has this name",
@@ -494,10 +494,10 @@ fn is_same(item: &Item, there: &Facts, has_object: bool) -> bool {
 /// True if an object is what the manifest says.
 fn is_object(item: &Item, kept: &Facts) -> bool {
     let is_it = match item.object.map(|object| object.way) {
+        // The file itself, also if a process that has it open has written to it since.
         Some(Way::Link) => kept.identity() == (item.dev, item.ino),
         // A copy that has another name would be somebody's file.
-        _ => kept.links == 1,
+        _ => kept.links == 1 && (kept.size, kept.mtime) == (item.size, item.mtime),
     };
-    let is_whole = item.kind == Kind::Directory || (kept.size, kept.mtime) == (item.size, item.mtime);
-    Kind::from(kept.sort) == item.kind && is_it && is_whole
+    Kind::from(kept.sort) == item.kind && is_it
 }

@@ -27,6 +27,8 @@ pub struct Restored {
     pub files: u64,
     pub bytes: u64,
     pub directories: u64,
+    /// Files that a process has written to after they were destroyed.
+    pub written: u64,
     /// How many things stood in the way, and are kept.
     pub kept: u64,
     /// The record that has them.
@@ -292,6 +294,12 @@ impl<'r> Restorer<'r> {
         self.restored.files += 1;
         self.restored.bytes = self.restored.bytes.saturating_add(item.size);
         let facts = folder.look(name)?;
+        let was_written = (facts.size, facts.mtime) != (item.size, item.mtime);
+        if object.way == Way::Link && was_written {
+            self.restored.written += 1;
+            let item = Item { mtime: facts.mtime, ..item.clone() };
+            return if facts.links > 1 { Ok(()) } else { give(folder, name, &item, &facts) };
+        }
         // What has other names was theirs meanwhile.
         if facts.links > 1 { Ok(()) } else { give(folder, name, item, &facts) }
     }

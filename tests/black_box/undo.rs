@@ -306,19 +306,21 @@ fn edit(place: &Place, run: u64, change: impl Fn(&mut Item)) {
 fn an_edited_manifest_or_object_is_refused() {
     let place = Place::new();
     let outside = place.home.join("outside");
-    let edits: [&dyn Fn(&mut Item); 8] = [
-        &|item| item.ino += 1,
-        &|item| item.dev += 1,
-        &|item| item.size += 1,
-        &|item| item.mtime.1 ^= 1,
-        &|item| item.object.as_mut().unwrap().place = 1,
-        &|item| item.object.as_mut().unwrap().number = u64::MAX,
-        &|item| item.object = None,
-        &|item| item.path.0.extend(b"/../../../outside"),
+    // Of what a link keeps, the inode tells that it is the file; of a copy, nothing else but these.
+    type Edit<'e> = (Loss, &'e dyn Fn(&mut Item));
+    let edits: [Edit<'_>; 8] = [
+        (NAME, &|item| item.ino += 1),
+        (NAME, &|item| item.dev += 1),
+        (BYTES, &|item| item.size += 1),
+        (BYTES, &|item| item.mtime.1 ^= 1),
+        (NAME, &|item| item.object.as_mut().unwrap().place = 1),
+        (NAME, &|item| item.object.as_mut().unwrap().number = u64::MAX),
+        (NAME, &|item| item.object = None),
+        (NAME, &|item| item.path.0.extend(b"/../../../outside")),
     ];
-    for (run, change) in (1..).zip(edits) {
+    for (run, (loss, change)) in (1..).zip(edits) {
         fs::write(place.work("file"), "x").unwrap();
-        place.keep(run, &[("file", NAME, ITSELF)]);
+        place.keep(run, &[("file", loss, ITSELF)]);
         fs::remove_file(place.work("file")).unwrap();
         edit(&place, run, |item| {
             if !item.path.0.ends_with(b"file") {

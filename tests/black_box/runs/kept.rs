@@ -3,6 +3,7 @@
 mod product;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -587,5 +588,21 @@ fn git_is_asked_without_writing_its_index() {
     host.call("cd p; touch -d '2001-01-01' src/1 src/3; chmod 755 src; touch src/1").run(Target::Real);
     let sum = host.call("cksum p/.git/index").run(Target::Real).out();
     assert_eq!(host.run("cksum p/.git/index; cd p; git checkout -q .; git reset -q --hard").out(), sum);
+    host.finish();
+}
+
+#[test]
+fn what_a_process_writes_to_a_removed_file_comes_back_with_it() {
+    let host = Host::with(PLAIN);
+    let log = host.home.join("log");
+    fs::write(&log, "one\n").expect("a file");
+    let mut server = fs::File::options().append(true).open(&log).expect("it is there");
+    host.run("rm log");
+    host.console_says("… #1: 1 file (4 bytes) gone or changed: rexec undo 1\n");
+    server.write_all(b"two\n").expect("it takes more");
+    let (told, code) = said(&host.journal_home(), &["undo", "1", "--yes"]);
+    assert_eq!(code, 0, "{told}");
+    assert!(told.contains("restored 1 file (4 bytes), with what was written to 1 file after that"), "{told}");
+    assert_eq!(fs::read(&log).expect("it is back"), b"one\ntwo\n");
     host.finish();
 }
