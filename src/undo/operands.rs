@@ -427,6 +427,10 @@ impl<'l> LeafLosses<'l> {
             if is_onto {
                 return;
             }
+            // Its name is nobody else's.
+            if is_fresh(source) {
+                continue;
+            }
             // One that find moves may come over another one of its name.
             if is_of_find(source, self.leaf) {
                 self.filled_by_find.push((Loss::Name, true));
@@ -787,6 +791,7 @@ mod tests {
             ("rm \"$v\"; rm $v", "a b a b"),
             ("rm \"$unknown/x\" y", "y ?rm"),
             ("for f in p q; do rm $f; done", "p q"),
+            ("t=$(mktemp); x >$t; mv $t a; mv \"$t\" b", "a b"),
             ("t=$(mktemp -d); rm -rf \"$t\" \"$t/x\"", ""),
             ("rm -rf $(pwd)/x", "x/"),
             ("find . -name '*.x' | xargs rm", "?xargs rm"),
