@@ -64,12 +64,14 @@ counts what is gone. What a process of it destroys later is not kept.
 Not kept: what scripts, make and programs in other languages destroy, as their
 texts are not read; rows of databases; files on other computers, in containers
 and of commands in an agent's sandbox; operands that only the command itself
-finds out, as of xargs rm; directories with CACHEDIR.TAG, node_modules, target,
-__pycache__ and .venv; as root, a directory that ~/.rexec itself is in (for
-others it is kept: rm then says that it cannot remove ~/.rexec/kept); files
-below submodules, of git's commands; what shred overwrites; modes and times
-alone, as chmod, touch and tar x change them; what commands of a caller with
-REXEC_UNDO=off destroy; what is too large to be copied, and what is not reached
+finds out, as of xargs rm; directories with CACHEDIR.TAG, and node_modules,
+target, __pycache__ and .venv, where it shows that a program makes them again
+(package.json, Cargo.toml and the like); as root, a directory that ~/.rexec
+itself is in (for others it is kept: rm then says that it cannot remove
+~/.rexec/kept); files below submodules, of git's commands; what shred
+overwrites; modes and times alone, as chmod, touch and tar x change them; what
+commands of a caller with REXEC_UNDO=off destroy; what is too large to be
+copied, more than 5,000 files that only a copy keeps, and what is not reached
 within 10 s. The console says before the command runs that something is not
 kept, and rexec kept N names it. Below 2 GiB of free room, or a tenth of a
 small disk, nothing is kept, and the oldest of what is kept goes, also while a

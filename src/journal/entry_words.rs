@@ -199,7 +199,11 @@ pub fn destroyed_line(job: JobId, DestroyedFiles { files, bytes, directories, mi
         (true, missed) => format!("… #{job}: {} gone, which could not be kept", counted(missed, "path", "paths")),
         (false, missed) => {
             let size = if bytes > 0 { format!(" ({})", count::size(bytes)) } else { String::new() };
-            let more = if missed > 0 { format!(", and {missed} more that were not kept") } else { String::new() };
+            let more = match missed {
+                0 => String::new(),
+                1 => ", and 1 more path that was not kept".to_owned(),
+                missed => format!(", and {} more paths that were not kept", count::grouped(missed)),
+            };
             format!("… #{job}: {}{size} gone or changed{more}: rexec undo {job}", named.join(" and "))
         }
     }

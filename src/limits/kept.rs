@@ -56,6 +56,8 @@ pub const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 pub const MANIFEST_LINE_BYTES_MAX: u64 = 1 << 20;
 /// The longest path that is kept, bytes.
 pub const KEPT_PATH_BYTES_MAX: usize = 128 << 10;
+/// Files that are copied before one command, which takes about half a second.
+pub const COPIED_FILES_MAX: usize = 5_000;
 /// Bytes that are copied before one command, unless one file may have more.
 pub const COPIED_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of names that git tells of one command. Beyond it, what it would destroy is named as not kept.

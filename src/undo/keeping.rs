@@ -26,8 +26,26 @@ use super::{Extent, Loss, Losses, Operand, PathPattern, Step};
 use crate::limits;
 use crate::sys::folder::{self, Entry, Facts, Folder, Sort};
 
-/// Directories that are made again from other files.
-const EXCEPTED: [&[u8]; 4] = [b"node_modules", b"target", b"__pycache__", b".venv"];
+/// A directory that a program makes again.
+struct MadeAgain {
+    name: &'static [u8],
+    /// What the program leaves in it.
+    inside: &'static [&'static [u8]],
+    /// What the program reads beside it.
+    beside: &'static [&'static [u8]],
+}
+
+const MADE_AGAIN: [MadeAgain; 3] = [
+    MadeAgain {
+        name: b"node_modules",
+        inside: &[b".package-lock.json", b".yarn-integrity", b".modules.yaml", b".bin"],
+        beside: &[b"package.json"],
+    },
+    MadeAgain { name: b"target", inside: &[], beside: &[b"Cargo.toml", b"pom.xml", b"build.sbt"] },
+    MadeAgain { name: b".venv", inside: &[b"pyvenv.cfg"], beside: &[] },
+];
+/// One in which there is nothing but what ends so.
+const COMPILED: (&[u8], &[u8]) = (b"__pycache__", b".pyc");
 /// What makes a directory a cache, at the beginning of a file of this name.
 const CACHE_TAG: &[u8] = b"CACHEDIR.TAG";
 const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
@@ -94,6 +112,7 @@ pub fn keep(keeping: &Keeping, losses: &Losses) -> io::Result<Kept> {
         around: HashSet::new(),
         overlays: HashMap::new(),
         copied: 0,
+        copies: 0,
         part: Part::Named,
         few: None,
         finding: None,
@@ -188,6 +207,8 @@ struct Collector<'a> {
     overlays: HashMap<u64, bool>,
     /// Bytes.
     copied: u64,
+    /// How many files were copied.
+    copies: usize,
     part: Part,
     /// While some of what is below a directory is kept, if it is little.
     few: Option<Few>,
@@ -286,7 +307,9 @@ impl Collector<'_> {
 
     /// True if no more can be kept.
     fn is_over(&self) -> bool {
-        self.written > limits::MANIFEST_BYTES_MAX || Instant::now() > self.keeping.until
+        self.written > limits::MANIFEST_BYTES_MAX
+            || self.copies > limits::COPIED_FILES_MAX
+            || Instant::now() > self.keeping.until
     }
 
     fn operand(&mut self, operand: &Operand, from: &[u8]) -> io::Result<()> {
@@ -682,7 +705,7 @@ impl Collector<'_> {
                 return self.miss(path, why(&error)).map(|()| None);
             }
         };
-        let is_excepted = EXCEPTED.contains(&name) || self.keeping.except.have(path, true);
+        let is_excepted = self.keeping.except.have(path, true) || is_made_again(parent, name, &entries);
         if self.part == Part::Named && (is_excepted || is_cache(&folder, &entries)) {
             return self.miss_file(path, Why::Excepted, Some(facts)).map(|()| None);
         }
@@ -879,6 +902,7 @@ impl Collector<'_> {
         }
         let (facts, is_shared) = copied?;
         self.copied += if is_shared { 0 } else { facts.size };
+        self.copies += 1;
         self.objects.next += 1;
         let object = Object { place: 0, number, way: if is_shared { Way::Clone } else { Way::Copy } };
         self.inodes.insert(facts.identity(), (object, facts));
@@ -930,6 +954,17 @@ fn read_diff(path: &[u8]) -> io::Result<Vec<u8>> {
     let mut diff = Vec::new();
     io::Read::read_to_end(&mut io::Read::take(file, limits::PATCH_BYTES_MAX), &mut diff)?;
     Ok(diff)
+}
+
+fn is_made_again(parent: &Folder, name: &[u8], entries: &[Entry]) -> bool {
+    if name == COMPILED.0 {
+        return entries.iter().all(|entry| entry.name.ends_with(COMPILED.1));
+    }
+    let known = MADE_AGAIN.iter().find(|known| known.name == name);
+    known.is_some_and(|MadeAgain { inside, beside, .. }| {
+        entries.iter().any(|entry| inside.contains(&&entry.name[..]))
+            || beside.iter().any(|beside| parent.look(beside).is_ok())
+    })
 }
 
 fn is_cache(folder: &Folder, entries: &[Entry]) -> bool {

@@ -791,7 +791,7 @@ mod tests {
             ("rm \"$v\"; rm $v", "a b a b"),
             ("rm \"$unknown/x\" y", "y ?rm"),
             ("for f in p q; do rm $f; done", "p q"),
-            ("t=$(mktemp); x >$t; mv $t a; mv \"$t\" b", "a b"),
+            ("t=$(mktemp); x >$t; mv $t a; mv \"$t\" b", "a a/ b"),
             ("t=$(mktemp -d); rm -rf \"$t\" \"$t/x\"", ""),
             ("rm -rf $(pwd)/x", "x/"),
             ("find . -name '*.x' | xargs rm", "?xargs rm"),

@@ -350,12 +350,24 @@ mod tests {
     #[test]
     fn caches_and_what_holds_the_store_are_named_and_not_kept() {
         let place = Place::new("missed");
-        fs::create_dir_all(place.0.join("p/node_modules/x")).unwrap();
+        fs::create_dir_all(place.0.join("p/node_modules/.bin")).unwrap();
         let kept = place
             .keep(1, &[place.operand("p", Loss::Name, Extent::Tree), place.operand("home", Loss::Name, Extent::Tree)]);
         assert_eq!(kept.missed, 1, "caches are not to be kept");
         fs::remove_dir_all(place.0.join("p")).unwrap();
         assert_eq!(settle(&place.store(), "s", 1).unwrap(), Destroyed { directories: 1, ..Destroyed::default() });
+
+        let made = ["target/a.c", "__pycache__/a.pyc", "__pycache__/notes", ".venv/a", "node_modules/a"];
+        let proofs = ["Cargo.toml", ".venv/pyvenv.cfg", "package.json"];
+        for name in made {
+            fs::create_dir_all(place.0.join("q").join(name).parent().unwrap()).unwrap();
+            fs::write(place.0.join("q").join(name), "x").unwrap();
+        }
+        let files = |run| place.keep(run, &[place.operand("q", Loss::Name, Extent::Tree)]).files;
+        assert_eq!(files(2), 5, "a name alone tells nothing");
+        fs::remove_file(place.0.join("q/__pycache__/notes")).unwrap();
+        proofs.iter().for_each(|name| fs::write(place.0.join("q").join(name), "x").unwrap());
+        assert_eq!(files(3), 2, "the two that are beside them");
     }
 
     #[test]

@@ -577,7 +577,7 @@ fn records_are_listed_shown_and_dropped() {
     let place = Place::new();
     let (code, out, _) = place.rexec(&["kept"]);
     assert!(code == 0 && out == "nothing is kept\n", "{out}");
-    fs::create_dir_all(place.work("p/node_modules")).unwrap();
+    fs::create_dir_all(place.work("p/node_modules/.bin")).unwrap();
     for (run, name) in (1..).zip(["one", "two", "p/three"]) {
         fs::write(place.work(name), "12345").unwrap();
         place.keep(run, &[(name, NAME, ITSELF), ("p/node_modules", NAME, TREE)]);

@@ -255,7 +255,7 @@ fn a_command_that_destroys_nothing_keeps_nothing() {
 fn what_is_not_kept_is_said_before_the_command_runs() {
     let host = Host::with(PLAIN);
     fs::write(host.home.join("large"), vec![b'x'; (1 << 20) + 1]).expect("a file");
-    fs::create_dir_all(host.home.join("node_modules/a")).expect("a directory");
+    fs::create_dir_all(host.home.join("node_modules/.bin")).expect("a directory");
     let waits = "until [ -e go ]; do sleep 0.02; done";
     let script = format!("{waits}; ls *.none 2>&1 | xargs rm -f");
     let mut calling = host.call(&script).start(Target::Shim(&host.socket())).expect("the shim starts");
