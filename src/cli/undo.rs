@@ -68,19 +68,21 @@ finds out, as of xargs rm; directories with CACHEDIR.TAG, and node_modules,
 target, __pycache__ and .venv, where it shows that a program makes them again
 (package.json, Cargo.toml and the like); as root, a directory that ~/.rexec
 itself is in (for others it is kept: rm then says that it cannot remove
-~/.rexec/kept); files below submodules, of git's commands; what shred
-overwrites; modes and times alone, as chmod, touch and tar x change them; what
-commands of a caller with REXEC_UNDO=off destroy; what is too large to be
-copied, more than 5,000 files that only a copy keeps, and what is not reached
-within 10 s. The console says before the command runs that something is not
-kept, and rexec kept N names it. Below 2 GiB of free room, or a tenth of a
-small disk, nothing is kept, and the oldest of what is kept goes, also while a
-command runs.
+~/.rexec/kept); files below submodules, of git's commands; an ignored file in
+whose place git checkout or merge puts one of a branch; what shred overwrites;
+modes and times alone, as chmod, touch and tar x change them; what commands of
+a caller with REXEC_UNDO=off destroy; what is too large to be copied, more than
+5,000 files that only a copy keeps, and what is not reached within 10 s. Where
+the text shows that it is destroyed and it is no cache, the console says before
+the command runs that something is not kept, and rexec kept N names it. Below 2
+GiB of free room, or a tenth of a small disk, nothing is kept, and the oldest
+of what is kept goes, also while a command runs.
 
 Deleted files stay on your disk for 7 days, also if they were secret: rexec
-kept --drop N removes them at once, rexec kept --drop --all all of them. git
-may look at a file again that has been kept, because the link changed its
-status. An agent's process can look, and neither undo nor drop, as far as that
+kept --drop N removes them at once, rexec kept --drop --all all of them. A link
+changes the status of a file that stays, as rsync --delete leaves some: git
+status looks at it again, and git diff-index counts it as changed until then.
+An agent's process can look, and neither undo nor drop, as far as that
 is seen: see rexec help answer. By MCP (the tool undo) and JSON-RPC (exec.undo)
 an agent can ask for it; that is done after your yes, on the console or with
 rexec answer.

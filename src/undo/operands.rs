@@ -9,7 +9,7 @@ use archives::Format;
 
 use super::finding::{FindAction, Finding};
 use super::operand::{Extent, Loss, Operand, PathPattern, Step};
-use super::repository::{self, Effect, RepositoryLoss};
+use super::repository::{self, Effect, Ignored, Listing, RepositoryLoss};
 use crate::gate::{Answer, Words};
 use crate::limits;
 use crate::script::{
@@ -62,6 +62,8 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
             let finds = leaves.iter().filter(|leaf| base_name(&leaf.program) == b"find");
             finds.for_each(|find| own.found(find, FindAction::Executes, loss, with_below));
         }
+        // Before it begins, git could not be asked.
+        own.is_unknown |= own.repository.is_some() && leaves[..at].iter().any(repository::makes_repository);
         detours.take(&mut own);
         effects.push(repository::effect(leaf, own.repository.as_ref()));
         if own.operands.is_empty() && own.repository.is_none() && !own.is_unknown {
@@ -84,6 +86,15 @@ pub fn losses(leaves: &[Leaf]) -> Losses {
             if let Some(loss) = own.repository.filter(|_| is_left) {
                 found.repositories.push(loss);
                 of_leaves.push(at);
+            }
+        }
+    }
+    let ignores = Step::Name(b".gitignore".to_vec());
+    if found.operands.iter().any(|operand| operand.path.steps.last() == Some(&ignores)) {
+        let listings = found.repositories.iter_mut().flat_map(|loss| &mut loss.listings);
+        for listing in listings {
+            if let Listing::Untracked { ignored: ignored @ Ignored::Left, .. } = listing {
+                *ignored = Ignored::Too;
             }
         }
     }
@@ -201,7 +212,10 @@ impl<'l> LeafLosses<'l> {
             }
             b"sort" => self.output(&words, b'o', "output"),
             b"curl" => {
-                self.output(&words, b'o', "output");
+                let directory = words.value_of(0, "output-dir");
+                for target in words.values_of(b'o', "output") {
+                    self.add(&inside(directory.as_ref(), &target), Loss::Bytes, Extent::Itself);
+                }
                 if has("-O") || has("--remote-name") || has("--remote-name-all") {
                     self.downloads(&words);
                 }
@@ -238,8 +252,10 @@ impl<'l> LeafLosses<'l> {
             b"sed" if self.edits_in_place() || has("--in-place") => {
                 // The first word is the script, unless an option has it.
                 let has_script = has("-e") || has("-f") || has("--expression") || has("--file");
+                // A link is replaced, unless it is followed.
+                let loss = if has("--follow-symlinks") { Loss::Bytes } else { Loss::Name };
                 for word in words.operands().skip(usize::from(!has_script)) {
-                    self.add(word, Loss::Name, Extent::Itself);
+                    self.add(word, loss, Extent::Itself);
                 }
             }
             b"perl" | b"ruby" if self.edits_in_place() => {
@@ -829,6 +845,7 @@ mod tests {
             ("cd d && tar xzf a.tgz --strip-components 1", "d/..@1"),
             ("eval 'mkdir -p x; unzip -oq a.zip -d x </dev/null' 2>/dev/null; echo", "x/..@0"),
             ("exec 3<>a; echo x 1<>b; cat <>/dev/null", "=a =b"),
+            ("curl --output-dir d -o f u; sed -i --follow-symlinks s/a/b/ l", "=d/f =l"),
             ("make a.tar; tar xf a.tar", "./.."),
             ("echo x >a.tar; tar xf a.tar", "=a.tar ./.."),
             ("tar xf a --strip-components=$x; tar xf a --recursive-unlink; unzip -oj a", "./.. ./.. ./.. ?tar"),
@@ -928,6 +945,18 @@ mod tests {
             ),
             ("git worktree remove ../w; git -C d worktree remove w", "../w/ + [-C d] + ?git worktree"),
             ("git rebase --abort", "diff --name-only HEAD; diff --name-only ORIG_HEAD +"),
+            ("git rebase --skip", "diff --name-only HEAD; diff --name-only ORIG_HEAD +"),
+            ("git mv -f b a", "b/ a/ "),
+            ("git checkout -m f", "diff --name-only +"),
+            ("git checkout-index -f -a", "diff --name-only +"),
+            ("git submodule update --force; git submodule update", "?git submodule"),
+            ("git reset --hard --recurse-submodules", "diff --name-only HEAD + ?git reset"),
+            (
+                "git init && git clean -fd",
+                "ls-files --others --exclude-standard; ls-files; ls-files --others --exclude-standard + ?git clean",
+            ),
+            ("rm .gitignore; git clean -fd", ".gitignore ls-files --others"),
+            ("echo x >d/.gitignore && git clean -fdX", "=d/.gitignore ls-files --others --ignored --exclude-standard"),
             ("GIT_DIR=x git reset --hard; ./git reset --hard; git -C \"$unknown\" clean -f", "?git reset ?git clean"),
             ("sudo git clean -fd; cd \"$unknown\"; /usr/bin/git clean -fd", "?sudo git clean ?git clean"),
         ] {

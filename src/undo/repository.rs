@@ -182,6 +182,12 @@ pub(super) fn because_of(others: Effect) -> Vec<Listing> {
     }
 }
 
+/// Returns true for a command of git that makes a repository where there may be none.
+pub(super) fn makes_repository(leaf: &Leaf) -> bool {
+    base_name(&leaf.program) == b"git"
+        && Words::of(leaf, &[]).operands().next().is_some_and(|word| matches!(word.text(), Some(b"init" | b"clone")))
+}
+
 /// What the words of git tell.
 #[derive(Debug, Default)]
 pub(super) struct GitReading {
@@ -196,7 +202,10 @@ pub(super) fn read(leaf: &Leaf, words: &Words<'_>, directory: Option<PathPattern
     let Some(call) = GitCall::of(leaf, words) else { return GitReading::default() };
     let (listings, own, trees) = call.losses();
     if listings.is_empty() && own == OwnFiles::Kept && trees.is_empty() {
-        return GitReading::default();
+        return GitReading { is_unknown: call.is_unknown.get(), ..GitReading::default() };
+    }
+    if call.has(&["--recurse-submodules"]) {
+        call.is_unknown.set(true);
     }
     let is_elsewhere = !call.globals.is_empty() && !trees.is_empty();
     let globals: Option<Vec<_>> = call.globals.iter().map(|word| word.text().map(<[u8]>::to_vec)).collect();
@@ -214,7 +223,7 @@ pub(super) fn read(leaf: &Leaf, words: &Words<'_>, directory: Option<PathPattern
         own,
     };
     let trees = if is_elsewhere { Vec::new() } else { trees.into_iter().cloned().collect() };
-    GitReading { loss: Some(loss), trees, is_unknown: is_elsewhere || call.has_open_commit.get() }
+    GitReading { loss: Some(loss), trees, is_unknown: is_elsewhere || call.is_unknown.get() }
 }
 
 /// Returns true if the text sets variables that name another repository.
@@ -232,7 +241,8 @@ struct GitCall<'l> {
     before: Vec<&'l Argument>,
     behind: Option<Vec<&'l Argument>>,
     options: Vec<&'l [u8]>,
-    has_open_commit: std::cell::Cell<bool>,
+    /// Something gets lost that git is not asked about.
+    is_unknown: std::cell::Cell<bool>,
 }
 
 impl<'l> GitCall<'l> {
@@ -257,7 +267,7 @@ impl<'l> GitCall<'l> {
             before,
             behind: dashes.map(|_| behind),
             options: options.filter(|word| word.starts_with(b"-")).collect(),
-            has_open_commit: std::cell::Cell::new(false),
+            is_unknown: std::cell::Cell::new(false),
         })
     }
 
@@ -273,6 +283,16 @@ impl<'l> GitCall<'l> {
         let own = |listings| (listings, ButObjects, Vec::new());
         match self.subcommand {
             b"reset" if self.has(&["--hard", "--merge", "--keep"]) => own(changed(self.commit())),
+            // What stands behind it is no value of the option, as elsewhere.
+            b"checkout" if self.has(&["-m", "--merge"]) => own(changed(Since::Index)),
+            b"checkout-index" if is_forced => own(changed(Since::Index)),
+            b"mv" if is_forced => {
+                (Vec::new(), Kept, self.before.iter().chain(self.behind.iter().flatten()).copied().collect())
+            }
+            b"submodule" if is_forced && self.begins_with(&[b"update"]) => {
+                self.is_unknown.set(true);
+                nothing
+            }
             b"checkout" if self.has(&["-b", "-B", "--orphan"]) && !is_forced => nothing,
             b"checkout" => self.checkout(is_forced),
             b"switch" if is_forced || self.has(&["--discard-changes"]) => own(changed(self.commit())),
@@ -291,7 +311,7 @@ impl<'l> GitCall<'l> {
             b"worktree" if self.begins_with(&[b"remove"]) => (Vec::new(), ButObjects, self.rest()),
             b"submodule" if self.begins_with(&[b"deinit"]) => (Vec::new(), ButObjects, self.rest()),
             b"read-tree" if self.has(&["-u"]) => own(changed(self.commit())),
-            b"merge" | b"rebase" | b"cherry-pick" | b"revert" | b"am" if self.has(&["--abort"]) => {
+            b"merge" | b"rebase" | b"cherry-pick" | b"revert" | b"am" if self.has(&["--abort", "--skip"]) => {
                 let mut listings = changed(Since::Commit(b"HEAD".to_vec()));
                 // Where the branch was when it began.
                 listings.extend(changed(Since::PerhapsCommit(b"ORIG_HEAD".to_vec())));
@@ -315,7 +335,7 @@ impl<'l> GitCall<'l> {
                 let mut listings = vec![changed(Since::Index, patterns(&self.before))];
                 match first.text() {
                     Some(commit) => listings.push(changed(Since::PerhapsCommit(commit.to_vec()), patterns(paths))),
-                    None => self.has_open_commit.set(true),
+                    None => self.is_unknown.set(true),
                 }
                 (listings, ButObjects, Vec::new())
             }
@@ -328,7 +348,7 @@ impl<'l> GitCall<'l> {
         let since = match named.as_ref().and_then(Argument::text) {
             Some(commit) => Since::Commit(commit.to_vec()),
             None => {
-                self.has_open_commit.set(self.has(&["-s", "--source"]));
+                self.is_unknown.set(self.has(&["-s", "--source"]));
                 if is_staged { Since::Commit(b"HEAD".to_vec()) } else { Since::Index }
             }
         };
@@ -343,7 +363,7 @@ impl<'l> GitCall<'l> {
         match self.before.first().map(|word| word.text()) {
             Some(Some(commit)) => Since::Commit(commit.to_vec()),
             open => {
-                self.has_open_commit.set(open.is_some());
+                self.is_unknown.set(open.is_some());
                 Since::Commit(b"HEAD".to_vec())
             }
         }
