@@ -2,8 +2,9 @@
 //!
 //! Every change is noted, so that the changes of a subshell are taken back, and those of a branch become unknown.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
+use std::rc::Rc;
 
 use super::leaf::{Argument, ArgumentPiece, HoleKind, HoleReach, OutputOf};
 use crate::limits;
@@ -20,19 +21,94 @@ pub(super) enum Scope {
 
 #[derive(Debug, Clone)]
 struct VariableEntry {
-    value: Argument,
+    /// `None` if it is unknown.
+    value: Option<Argument>,
     scope: Scope,
+}
+
+/// A name that the text sets, by its place among all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct NamePlace(usize);
+
+/// The names that the text sets, in the order in which they come.
+#[derive(Debug)]
+struct SetNames {
+    places: HashMap<Rc<[u8]>, NamePlace>,
+    names: Vec<Rc<[u8]>>,
+}
+
+impl SetNames {
+    /// In front is the place of the directory's entry, which no name has.
+    fn new() -> Self {
+        Self { places: HashMap::new(), names: vec![Rc::from(&b""[..])] }
+    }
+
+    fn place(&self, name: &[u8]) -> Option<NamePlace> {
+        self.places.get(name).copied()
+    }
+
+    fn add(&mut self, name: &[u8]) -> NamePlace {
+        if let Some(place) = self.place(name) {
+            return place;
+        }
+        let (name, place): (Rc<[u8]>, _) = (name.into(), NamePlace(self.names.len()));
+        self.places.insert(Rc::clone(&name), place);
+        self.names.push(name);
+        place
+    }
+}
+
+/// The place of the directory's entry.
+const DIRECTORY: NamePlace = NamePlace(0);
+
+/// Something for each of some names.
+#[derive(Debug)]
+struct ByName<T> {
+    all: Vec<Option<T>>,
+    count: usize,
+}
+
+impl<T> Default for ByName<T> {
+    fn default() -> Self {
+        Self { all: Vec::new(), count: 0 }
+    }
+}
+
+impl<T> ByName<T> {
+    fn get(&self, place: NamePlace) -> Option<&T> {
+        self.all.get(place.0)?.as_ref()
+    }
+
+    fn get_mut(&mut self, place: NamePlace) -> Option<&mut T> {
+        self.all.get_mut(place.0)?.as_mut()
+    }
+
+    /// Puts in another one, or none. Returns the one before.
+    fn replace(&mut self, place: NamePlace, new: Option<T>) -> Option<T> {
+        if self.all.len() <= place.0 {
+            self.all.resize_with(place.0 + 1, || None);
+        }
+        self.count += usize::from(new.is_some());
+        let before = std::mem::replace(&mut self.all[place.0], new);
+        self.count -= usize::from(before.is_some());
+        before
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (NamePlace, &T)> {
+        self.all.iter().enumerate().filter_map(|(at, one)| Some((NamePlace(at), one.as_ref()?)))
+    }
 }
 
 pub(super) struct KnownVariables<'a> {
     environment: VariableLookup<'a>,
-    entries: HashMap<Vec<u8>, VariableEntry>,
+    names: SetNames,
+    entries: ByName<VariableEntry>,
     /// The replaced value of each change, in order.
-    changes: Vec<(Vec<u8>, Option<VariableEntry>)>,
+    changes: Vec<(NamePlace, Option<VariableEntry>)>,
     /// Names that functions set. Their values are unknown from then on.
-    unsteady: HashSet<Vec<u8>>,
+    unsteady: ByName<()>,
     /// The variables that the text sets; true for those that become nothing but temporary files.
-    temporary: HashMap<Vec<u8>, bool>,
+    temporary: ByName<bool>,
     /// True if only values set here are known: the body of a function runs at another time.
     is_elsewhere: bool,
     /// True if the environment is still the one in which the text began.
@@ -45,12 +121,10 @@ pub(super) struct KnownVariables<'a> {
 
 impl fmt::Debug for KnownVariables<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KnownVariables").field("entries", &self.entries).finish_non_exhaustive()
+        let (names, entries) = (&self.names, &self.entries);
+        f.debug_struct("KnownVariables").field("names", names).field("entries", entries).finish_non_exhaustive()
     }
 }
-
-/// The name of the directory's entry. No variable has it.
-const DIRECTORY: &[u8] = b"";
 
 /// A moment to which the values can return.
 #[derive(Debug, Clone, Copy)]
@@ -58,19 +132,22 @@ pub(super) struct ValuesMark(usize);
 
 /// The known values at the definition of a function.
 #[derive(Debug)]
-pub(super) struct Outside(HashMap<Vec<u8>, VariableEntry>, bool, ValuesMark);
+pub(super) struct Outside(ByName<VariableEntry>, bool, ValuesMark);
+
+/// Names that functions set.
+#[derive(Debug)]
+pub(super) struct Unsteady(ByName<()>);
 
 impl<'a> KnownVariables<'a> {
     pub(super) fn new(environment: VariableLookup<'a>) -> Self {
-        let entries = HashMap::new();
-        let changes = Vec::new();
         Self {
             environment,
-            entries,
-            changes,
-            unsteady: HashSet::new(),
+            names: SetNames::new(),
+            entries: ByName::default(),
+            changes: Vec::new(),
+            unsteady: ByName::default(),
             weight: 0,
-            temporary: HashMap::new(),
+            temporary: ByName::default(),
             is_elsewhere: false,
             has_own_environment: true,
             has_given_up: false,
@@ -83,11 +160,13 @@ impl<'a> KnownVariables<'a> {
     }
 
     pub(super) fn get(&self, name: &[u8]) -> Option<Argument> {
-        match self.entries.get(name) {
-            _ if self.has_given_up => None,
-            Some(entry) => Some(entry.value.clone()),
-            None if name == b"PWD" && self.is_set(DIRECTORY) => self.whole_directory(),
-            None if name == b"OLDPWD" && self.is_set(DIRECTORY) => None,
+        if self.has_given_up {
+            return None;
+        }
+        match self.names.place(name).and_then(|place| self.entries.get(place)) {
+            Some(entry) => Some(entry.value.clone().unwrap_or_else(|| unknown(name))),
+            None if name == b"PWD" && self.entries.get(DIRECTORY).is_some() => self.whole_directory(),
+            None if name == b"OLDPWD" && self.entries.get(DIRECTORY).is_some() => None,
             None if self.is_elsewhere || !self.has_own_environment => None,
             None => (self.environment)(name).map(|value| Argument::of_text(&value)),
         }
@@ -95,77 +174,89 @@ impl<'a> KnownVariables<'a> {
 
     /// Returns true if the text has set it.
     pub(super) fn is_set(&self, name: &[u8]) -> bool {
-        self.entries.contains_key(name)
+        self.names.place(name).is_some_and(|place| self.entries.get(place).is_some())
     }
 
     /// Returns true if neither the text nor its environment has set it, nor anything that is not known.
     pub(super) fn is_untouched(&self, name: &[u8]) -> bool {
-        let is_own = self.has_own_environment && !self.has_given_up && !self.unsteady.contains(name);
-        is_own && !self.is_set(name) && (self.environment)(name).is_none()
+        let place = self.names.place(name);
+        let is_set = place.is_some_and(|at| self.entries.get(at).is_some() || self.unsteady.get(at).is_some());
+        self.has_own_environment && !self.has_given_up && !is_set && (self.environment)(name).is_none()
     }
 
     /// Sets a variable as the text says.
     pub(super) fn set(&mut self, name: &[u8], value: Argument, scope: Scope) {
-        self.note(name, is_temporary_file(&value));
-        self.replace(name, value, scope);
+        let place = self.names.add(name);
+        self.note(place, is_temporary_file(&value));
+        self.replace(place, Some(value), scope);
     }
 
-    fn note(&mut self, name: &[u8], is_temporary: bool) {
-        if let Some(always) = self.temporary.get_mut(name) {
+    fn note(&mut self, place: NamePlace, is_temporary: bool) {
+        if let Some(always) = self.temporary.get_mut(place) {
             *always &= is_temporary;
-        } else if self.temporary.len() < limits::SCRIPT_VARIABLES_MAX {
-            self.temporary.insert(name.to_vec(), is_temporary);
+        } else if self.temporary.count < limits::SCRIPT_VARIABLES_MAX {
+            self.temporary.replace(place, Some(is_temporary));
         }
     }
 
-    fn replace(&mut self, name: &[u8], value: Argument, scope: Scope) {
-        let is_new = !self.entries.contains_key(name);
-        let length = value.length();
+    fn replace(&mut self, place: NamePlace, value: Option<Argument>, scope: Scope) {
+        let is_new = self.entries.get(place).is_none();
+        // What is unknown is one hole.
+        let length = value.as_ref().map_or(1, Argument::length);
         self.weight += length + limits::SCRIPT_CHANGE_WEIGHT;
-        let is_long =
-            length > limits::SCRIPT_VALUE_BYTES_MAX || value.pieces.len() > limits::SCRIPT_VALUE_BYTES_MAX / 64;
-        let is_unsteady = self.unsteady.contains(name);
-        if is_new && self.entries.len() >= limits::SCRIPT_VARIABLES_MAX {
+        let is_long = |value: &Argument| {
+            length > limits::SCRIPT_VALUE_BYTES_MAX || value.pieces.len() > limits::SCRIPT_VALUE_BYTES_MAX / 64
+        };
+        let is_unsteady = self.unsteady.get(place).is_some();
+        if is_new && self.entries.count >= limits::SCRIPT_VARIABLES_MAX {
             self.has_given_up = true;
             return;
         }
-        let value = if is_long || is_unsteady { unknown(name) } else { value };
-        let before = self.entries.insert(name.to_vec(), VariableEntry { value, scope });
-        self.changes.push((name.to_vec(), before));
+        let value = value.filter(|value| !is_unsteady && !is_long(value));
+        let before = self.entries.replace(place, Some(VariableEntry { value, scope }));
+        self.changes.push((place, before));
     }
 
     /// Makes a variable unknown, because the text sets it to something unknown.
     pub(super) fn forget(&mut self, name: &[u8]) {
-        self.note(name, false);
-        self.blind(name);
+        let place = self.names.add(name);
+        self.note(place, false);
+        self.blind(place);
     }
 
     /// Makes a variable unknown, because it is not known which of its values it has.
-    fn blind(&mut self, name: &[u8]) {
-        self.replace(name, unknown(name), Scope::Exported);
+    fn blind(&mut self, place: NamePlace) {
+        self.replace(place, None, Scope::Exported);
     }
 
     pub(super) fn export(&mut self, name: &[u8]) {
-        let value = self.get(name).unwrap_or_else(|| unknown(name));
-        self.replace(name, value, Scope::Exported);
+        let value = self.get(name);
+        let place = self.names.add(name);
+        self.replace(place, value, Scope::Exported);
     }
 
     /// Returns true if a variable is a temporary file or empty wherever the text uses it.
     pub(super) fn is_only_temporary(&self, name: &[u8]) -> bool {
-        let is_only = self.temporary.get(name).is_some_and(|always| *always);
+        let is_only = self.names.place(name).and_then(|place| self.temporary.get(place)).is_some_and(|always| *always);
         is_only && self.has_own_environment && !self.has_given_up && (self.environment)(name).is_none()
     }
 
     pub(super) fn directory(&self) -> Option<Argument> {
-        if self.has_given_up || (self.is_elsewhere && !self.is_set(DIRECTORY)) {
+        if self.has_given_up || (self.is_elsewhere && self.entries.get(DIRECTORY).is_none()) {
             return Some(unknown(b"PWD"));
         }
-        self.entries.get(DIRECTORY).map(|entry| entry.value.clone())
+        self.set_to_directory()
+    }
+
+    /// The directory that the text has set.
+    fn set_to_directory(&self) -> Option<Argument> {
+        let entry = self.entries.get(DIRECTORY)?;
+        Some(entry.value.clone().unwrap_or_else(|| unknown(b"PWD")))
     }
 
     /// The path of the directory after a `cd`, with the one in front of it in which the text began.
     fn whole_directory(&self) -> Option<Argument> {
-        let after = self.entries.get(DIRECTORY)?.value.clone();
+        let after = self.set_to_directory()?;
         let is_relative = matches!(after.pieces.first(), Some(ArgumentPiece::Text(text)) if !text.starts_with(b"/"));
         if !is_relative {
             return Some(after);
@@ -177,7 +268,6 @@ impl<'a> KnownVariables<'a> {
     }
 
     pub(super) fn set_directory(&mut self, directory: Option<Argument>) {
-        let directory = directory.unwrap_or_else(|| unknown(b"PWD"));
         self.replace(DIRECTORY, directory, Scope::Exported);
     }
 
@@ -188,32 +278,26 @@ impl<'a> KnownVariables<'a> {
     /// Takes back the changes since the mark.
     pub(super) fn restore(&mut self, mark: ValuesMark) {
         while self.changes.len() > mark.0
-            && let Some((name, before)) = self.changes.pop()
+            && let Some((place, before)) = self.changes.pop()
         {
-            match before {
-                Some(entry) => self.entries.insert(name, entry),
-                None => self.entries.remove(&name),
-            };
+            self.entries.replace(place, before);
         }
     }
 
     /// Takes back the changes between two marks. What was changed again after the second one becomes unknown.
     pub(super) fn take_back(&mut self, from: ValuesMark, to: ValuesMark) {
         let earlier = self.changes[from.0..to.0].to_vec();
-        for (at, (name, before)) in earlier.iter().enumerate() {
-            let is_name = |(other, _): &(Vec<u8>, Option<VariableEntry>)| other == name;
+        for (at, (place, before)) in earlier.iter().enumerate() {
+            let is_name = |(other, _): &(NamePlace, Option<VariableEntry>)| other == place;
             if earlier[..at].iter().any(is_name) {
                 continue;
             }
             if self.changes[to.0..].iter().any(is_name) {
-                self.blind(name);
+                self.blind(*place);
                 continue;
             }
-            let replaced = match before {
-                Some(entry) => self.entries.insert(name.clone(), entry.clone()),
-                None => self.entries.remove(name),
-            };
-            self.changes.push((name.clone(), replaced));
+            let replaced = self.entries.replace(*place, before.clone());
+            self.changes.push((*place, replaced));
         }
     }
 
@@ -221,25 +305,27 @@ impl<'a> KnownVariables<'a> {
     pub(super) fn blur(&mut self, mark: ValuesMark) {
         self.weight += (self.changes.len() - mark.0) * limits::SCRIPT_CHANGE_WEIGHT;
         let changed =
-            self.changes[mark.0..].iter().filter(|(name, before)| before.is_some() || !self.is_temporary(name));
-        let mut names: Vec<Vec<u8>> = changed.map(|(name, _)| name.clone()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.iter().for_each(|name| self.blind(name));
+            self.changes[mark.0..].iter().filter(|(place, before)| before.is_some() || !self.is_temporary(*place));
+        let mut places: Vec<NamePlace> = changed.map(|(place, _)| *place).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().for_each(|place| self.blind(place));
     }
 
     /// Returns true if a variable that was not set has become a temporary file. It is that file, or empty, whether it is set
     /// or not.
-    fn is_temporary(&self, name: &[u8]) -> bool {
-        let was_unset = !self.is_elsewhere && self.has_own_environment && (self.environment)(name).is_none();
-        was_unset && self.entries.get(name).is_some_and(|entry| is_temporary_file(&entry.value))
+    fn is_temporary(&self, place: NamePlace) -> bool {
+        let value = self.entries.get(place).and_then(|entry| entry.value.as_ref());
+        let may_be_unset = !self.is_elsewhere && self.has_own_environment;
+        let is_file = may_be_unset && value.is_some_and(is_temporary_file);
+        is_file && (self.environment)(&self.names.names[place.0]).is_none()
     }
 
     /// Hides variables that a started program does not see.
     pub(super) fn hide_unexported(&mut self) {
         let own = self.entries.iter().filter(|(_, entry)| entry.scope == Scope::Shell);
-        let names: Vec<Vec<u8>> = own.map(|(name, _)| name.clone()).collect();
-        names.iter().for_each(|name| self.blind(name));
+        let places: Vec<NamePlace> = own.map(|(place, _)| place).collect();
+        places.into_iter().for_each(|place| self.blind(place));
     }
 
     /// Makes every value unknown from now on: a name may stand for another.
@@ -249,19 +335,20 @@ impl<'a> KnownVariables<'a> {
 
     /// Makes all variables that the text has set unknown, and the environment with them.
     pub(super) fn forget_set(&mut self) {
-        let names: Vec<Vec<u8>> = self.entries.keys().filter(|name| *name != DIRECTORY).cloned().collect();
-        names.iter().for_each(|name| self.blind(name));
+        let set = self.entries.iter().map(|(place, _)| place);
+        let places: Vec<NamePlace> = set.filter(|place| *place != DIRECTORY).collect();
+        places.into_iter().for_each(|place| self.blind(place));
         self.has_own_environment = false;
     }
 
     /// Lets the variables that functions set have values, for a body that runs at a known time. Returns their names.
-    pub(super) fn steady(&mut self) -> HashSet<Vec<u8>> {
-        std::mem::take(&mut self.unsteady)
+    pub(super) fn steady(&mut self) -> Unsteady {
+        Unsteady(std::mem::take(&mut self.unsteady))
     }
 
     /// Makes the variables that functions set unknown again.
-    pub(super) fn unsteady(&mut self, names: HashSet<Vec<u8>>) {
-        self.unsteady.extend(names);
+    pub(super) fn unsteady(&mut self, names: Unsteady) {
+        names.0.iter().for_each(|(place, ())| _ = self.unsteady.replace(place, Some(())));
     }
 
     /// Forgets everything for code that runs at another time.
@@ -274,18 +361,18 @@ impl<'a> KnownVariables<'a> {
     /// Comes back. The variables set there may be set at any time.
     pub(super) fn come_back(&mut self, outside: Outside) {
         let Outside(entries, is_elsewhere, mark) = outside;
-        let names: Vec<Vec<u8>> = self.changes.drain(mark.0..).map(|(name, _)| name).collect();
+        let places: Vec<NamePlace> = self.changes.drain(mark.0..).map(|(place, _)| place).collect();
         self.entries = entries;
         self.is_elsewhere = is_elsewhere;
-        for name in names {
-            if !self.unsteady.contains(&name) {
-                self.has_given_up |= self.unsteady.len() >= limits::SCRIPT_VARIABLES_MAX;
-                self.unsteady.insert(name.clone());
+        for place in places {
+            if self.unsteady.get(place).is_none() {
+                self.has_given_up |= self.unsteady.count >= limits::SCRIPT_VARIABLES_MAX;
+                self.unsteady.replace(place, Some(()));
             }
             if self.has_given_up {
                 return;
             }
-            self.blind(&name);
+            self.blind(place);
         }
     }
 }

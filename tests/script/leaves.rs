@@ -157,6 +157,13 @@ fn the_variable_of_the_directory_follows_it() {
 }
 
 #[test]
+fn a_name_that_no_variable_can_have_leaves_the_directory_as_it_is() {
+    check("cd /a; export =/b; rm c", &["cd /a", "export =/b @/a", "rm c @/a"]);
+    check("export =/b; rm c", &["export =/b", "rm c"]);
+    check("cd /a; for \"\" in /b; do :; done; rm c", &["cd /a", ": @/a", "rm c @/a"]);
+}
+
+#[test]
 fn what_a_builtin_may_set_is_unknown() {
     check("x=a; declare -n y=x; y=b; rm $x", &["declare -n y=x", "rm $x @$PWD !open"]);
     check("x=a; ls | read x; rm $x", &["ls", "read x", "rm $x !open"]);
