@@ -220,13 +220,13 @@ impl Gate {
     /// The leaves of a call as the host gets it. If it gives a shell a text, those of the text.
     #[must_use]
     pub fn leaves_of_call(&self, call: &[Vec<u8>], environment: VariableLookup<'_>) -> Vec<Leaf> {
-        let mut call = call.to_vec();
         let shell = call.first().and_then(|name| Shell::named(name));
         let shell = shell.filter(|&shell| is_command(shell, call.iter().map(Vec::as_slice)));
+        let mut words: Vec<Argument> = call.iter().map(|word| Argument::from(&word[..])).collect();
         if let Some(shell) = shell {
-            call[0] = shell.word().into();
+            words[0] = Argument::from(shell.word().as_bytes());
         }
-        let mut leaves = script::leaves_of_program(&call, environment).leaves;
+        let mut leaves = script::leaves_of_arguments(words, environment).leaves;
         // A shell whose language is not read stands for its text.
         let is_read = |leaf: &Leaf| matches!(leaf.state, LeafState::Known | LeafState::Open);
         if shell.is_some() && leaves.first().is_some_and(is_read) {

@@ -40,6 +40,8 @@ pub const SCRIPT_VIA_MAX: usize = 24;
 /// The work for the leaves of one command: bytes copied into arguments and values, and the weights below. With more, one
 /// opaque leaf stands for all further ones.
 pub const SCRIPT_WEIGHT_MAX: usize = 4 << 20;
+/// The bytes of a text for which room for one leaf is made at once. With more leaves, there is made more room.
+pub const SCRIPT_LEAF_BYTES: usize = 32;
 /// The weight of each command in a text, every time that it is looked at.
 pub const SCRIPT_COMMAND_WEIGHT: usize = 256;
 /// The weight of each change of a variable, every time that it is made or looked at.

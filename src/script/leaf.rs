@@ -1,5 +1,6 @@
 //! A leaf: a program that runs, if the text tells.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
@@ -246,6 +247,22 @@ impl Argument {
             [ArgumentPiece::Text(text)] => Some(text),
             _ => None,
         }
+    }
+
+    /// The bytes, without the holes.
+    pub(super) fn into_text(self) -> Vec<u8> {
+        let mut texts = self.pieces.into_iter().filter_map(|piece| match piece {
+            ArgumentPiece::Text(text) => Some(text),
+            ArgumentPiece::Hole(_) => None,
+        });
+        let mut whole = texts.next().unwrap_or_default();
+        texts.for_each(|text| whole.extend(text));
+        whole
+    }
+
+    /// The bytes, with [`HOLE_BYTE`] for each hole, and without a copy of a long text that has none.
+    pub(super) fn marked(&self) -> Cow<'_, [u8]> {
+        self.text().map_or_else(|| Cow::Owned(self.with_marks()), Cow::Borrowed)
     }
 
     /// The bytes, with [`HOLE_BYTE`] for each hole.

@@ -20,7 +20,6 @@ use std::rc::Rc;
 
 use super::leaf::{Argument, ArgumentPiece, HOLE_BYTE, Hole, HoleKind, Leaf, LeafState, OpaqueReason};
 use super::leaf::{OutputOf, Pipes, Redirection, Via};
-use super::programs::is_listed;
 use super::syntax::{ReadingBudget, ShellText};
 use super::tree::{
     Clause, List, NewValue, Pipeline, PipelineStage, Problem, Redirect, RedirectTarget, ShellWord, StageKind, ValueKind,
@@ -109,12 +108,51 @@ struct Trap {
 }
 
 /// The builtins of POSIX in front of which an assignment stays in force.
-const SPECIAL_BUILTINS: &str = " : . source eval exec export readonly return set shift times trap unset ";
+const SPECIAL_BUILTINS: [&[u8]; 13] = [
+    b":",
+    b".",
+    b"source",
+    b"eval",
+    b"exec",
+    b"export",
+    b"readonly",
+    b"return",
+    b"set",
+    b"shift",
+    b"times",
+    b"trap",
+    b"unset",
+];
 
 /// Variables that change the program of a name, or its children.
-const TELLING: &str = " PATH LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT BASH_ENV ENV SHELLOPTS BASHOPTS IFS PROMPT_COMMAND \
-    GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_SSH_COMMAND GIT_SSH GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF EDITOR VISUAL PAGER NODE_OPTIONS PYTHONSTARTUP \
-    PERL5OPT RUBYOPT ";
+const TELLING: [&[u8]; 26] = [
+    b"PATH",
+    b"LD_PRELOAD",
+    b"LD_LIBRARY_PATH",
+    b"LD_AUDIT",
+    b"BASH_ENV",
+    b"ENV",
+    b"SHELLOPTS",
+    b"BASHOPTS",
+    b"IFS",
+    b"PROMPT_COMMAND",
+    b"GIT_DIR",
+    b"GIT_WORK_TREE",
+    b"GIT_COMMON_DIR",
+    b"GIT_INDEX_FILE",
+    b"GIT_SSH_COMMAND",
+    b"GIT_SSH",
+    b"GIT_EDITOR",
+    b"GIT_PAGER",
+    b"GIT_EXTERNAL_DIFF",
+    b"EDITOR",
+    b"VISUAL",
+    b"PAGER",
+    b"NODE_OPTIONS",
+    b"PYTHONSTARTUP",
+    b"PERL5OPT",
+    b"RUBYOPT",
+];
 
 impl<'a> Walk<'a> {
     fn new(environment: VariableLookup<'a>) -> Self {
@@ -177,10 +215,17 @@ impl<'a> Walk<'a> {
         } else if let Err(problem) = self.budget.take_code(text.len()) {
             self.not_read(problem, text);
         } else {
+            self.expect_leaves(text);
             self.units(text);
         }
         self.layers -= 1;
         self.via.truncate(told);
+    }
+
+    /// Makes room for the leaves of a long text at once.
+    fn expect_leaves(&mut self, text: &[u8]) {
+        let expected = text.len() / limits::SCRIPT_LEAF_BYTES;
+        self.leaves.reserve(expected.min(limits::SCRIPT_LEAVES_MAX.saturating_sub(self.leaves.len())));
     }
 
     fn units(&mut self, text: &[u8]) {
@@ -234,19 +279,13 @@ impl<'a> Walk<'a> {
 
     /// Adds a leaf.
     fn leaf(&mut self, program: Vec<u8>, arguments: Vec<Argument>, streams: &LeafStreams, state: LeafState) {
-        if let Some(at) = self.begin_leaf(program, &arguments, streams, state) {
-            self.leaves[at].arguments = arguments;
+        if let Some(at) = self.begin_leaf(&arguments, streams, state) {
+            (self.leaves[at].program, self.leaves[at].arguments) = (program, arguments);
         }
     }
 
-    /// Adds a leaf without its arguments, which are needed for what it runs; the answer is its place.
-    fn begin_leaf(
-        &mut self,
-        program: Vec<u8>,
-        arguments: &[Argument],
-        streams: &LeafStreams,
-        state: LeafState,
-    ) -> Option<usize> {
+    /// Adds a leaf without its words, which are needed for what it runs; the answer is its place.
+    fn begin_leaf(&mut self, arguments: &[Argument], streams: &LeafStreams, state: LeafState) -> Option<usize> {
         if self.rehearsals > 0 || self.is_full() {
             return None;
         }
@@ -262,17 +301,16 @@ impl<'a> Walk<'a> {
         let is_open =
             arguments.iter().chain(streams.redirects.iter().map(|redirect| &redirect.target)).any(Argument::has_hole);
         let state = if state == LeafState::Known && is_open { LeafState::Open } else { state };
-        let via = match self.leaves.last() {
-            Some(last) if *last.via == *self.via => Rc::clone(&last.via),
-            _ => Rc::from(&self.via[..]),
-        };
+        // Leaves of two lists take turns, as in `builtin unset a || unset a`.
+        let mut near = self.leaves.iter().rev().take(4).map(|leaf| &leaf.via);
+        let via = near.find(|via| ***via == *self.via).map_or_else(|| Rc::from(&self.via[..]), Rc::clone);
         let redirects = streams.redirects.clone();
         let pipes = streams.pipes;
         let input = match streams.input() {
             StandardInput::Text(text) => Some(text),
             _ => None,
         };
-        let arguments = Vec::new();
+        let (program, arguments) = (Vec::new(), Vec::new());
         self.leaves.push(Leaf { program, arguments, redirects, via, directory, state, pipes, input });
         Some(self.leaves.len() - 1)
     }
@@ -549,7 +587,7 @@ impl<'a> Walk<'a> {
         clause.assignments.iter().for_each(|value| self.assign(value, Scope::Exported));
         let assigned = self.values.mark();
         // Some shells keep what is assigned in front of these, others do not.
-        let may_keep = words[0].text().is_some_and(|name| is_listed(name, SPECIAL_BUILTINS));
+        let may_keep = words[0].text().is_some_and(|name| SPECIAL_BUILTINS.contains(&name));
         let alias = clause.words.first().and_then(ShellWord::bare).and_then(|name| self.alias(name));
         if let Some((name, code)) = alias {
             let rest = words[1..].iter().flat_map(|word| [b" ".to_vec(), word.as_code()]);
@@ -597,9 +635,11 @@ impl<'a> Walk<'a> {
     }
 
     fn set(&mut self, name: &[u8], value: Argument, scope: Scope) {
-        let via = Via::Variable(name.to_vec());
-        if is_listed(name, TELLING) && !self.via.contains(&via) {
-            self.via.push(via);
+        if TELLING.contains(&name) {
+            let via = Via::Variable(name.to_vec());
+            if !self.via.contains(&via) {
+                self.via.push(via);
+            }
         }
         self.values.set(name, value, scope);
     }

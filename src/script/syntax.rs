@@ -80,10 +80,28 @@ const KEYWORDS: [&str; 22] = [
     "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "{", "}", "!",
     "[[", "function", "time", "coproc", "in", "]]",
 ];
+/// For each byte, whether a keyword begins with it.
+const BEGINS_KEYWORD: [bool; 256] = {
+    let mut begins = [false; 256];
+    let mut at = 0;
+    while at < KEYWORDS.len() {
+        begins[KEYWORDS[at].as_bytes()[0] as usize] = true;
+        at += 1;
+    }
+    begins
+};
 /// The keywords that end a list.
 const CLOSING: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 /// The builtins whose arguments may be assignments of arrays.
 const DECLARING: [&[u8]; 7] = [b"declare", b"typeset", b"local", b"export", b"readonly", b"alias", b"let"];
+
+/// Adds to a list that seldom gets more than one: a long text has many such lists.
+pub(super) fn push_rare<T>(list: &mut Vec<T>, one: T) {
+    if list.is_empty() {
+        list.reserve_exact(1);
+    }
+    list.push(one);
+}
 
 impl<'a> ShellText<'a> {
     pub(super) fn new(text: &'a [u8], depth: u32, budget: ReadingBudget) -> Self {
@@ -143,7 +161,7 @@ impl<'a> ShellText<'a> {
                 return Ok(list);
             }
             let (item, is_separated) = self.item()?;
-            list.push(item);
+            push_rare(&mut list, item);
             if !is_separated && self.peek() != Some(b'\n') {
                 return Ok(list);
             }
@@ -259,7 +277,7 @@ impl<'a> ShellText<'a> {
         loop {
             self.blanks();
             if let Some(redirect) = self.redirect()? {
-                redirects.push(redirect);
+                push_rare(&mut redirects, redirect);
                 continue;
             }
             let in_front = clause.words.is_empty();
@@ -298,7 +316,7 @@ impl<'a> ShellText<'a> {
         loop {
             self.blanks();
             match self.redirect()? {
-                Some(redirect) => redirects.push(redirect),
+                Some(redirect) => push_rare(&mut redirects, redirect),
                 None => return Ok(redirects),
             }
         }

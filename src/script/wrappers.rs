@@ -250,11 +250,28 @@ pub(super) struct Inner {
     pub(super) runs: WrapperRuns,
 }
 
+/// For each byte, the number of wrappers whose name begins with a smaller one.
+static BEGINNING_BELOW: [usize; 257] = {
+    let mut below = [0; 257];
+    let mut at = 0;
+    while at < WRAPPERS.len() {
+        let mut byte = WRAPPERS[at].name.as_bytes()[0] as usize + 1;
+        while byte < below.len() {
+            below[byte] += 1;
+            byte += 1;
+        }
+        at += 1;
+    }
+    below
+};
+
 /// The wrappers of this name.
 fn named(name: &str) -> &'static [Wrapper] {
-    let begin = WRAPPERS.partition_point(|wrapper| wrapper.name < name);
-    let length = WRAPPERS[begin..].iter().take_while(|wrapper| wrapper.name == name).count();
-    &WRAPPERS[begin..begin + length]
+    let Some(first) = name.bytes().next().map(usize::from) else { return &[] };
+    let alike = &WRAPPERS[BEGINNING_BELOW[first]..BEGINNING_BELOW[first + 1]];
+    let begin = alike.iter().position(|wrapper| wrapper.name == name).unwrap_or(alike.len());
+    let length = alike[begin..].iter().take_while(|wrapper| wrapper.name == name).count();
+    &alike[begin..begin + length]
 }
 
 /// Returns true if the program of this name may be a wrapper.

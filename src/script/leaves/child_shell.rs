@@ -58,7 +58,7 @@ impl Walk<'_> {
     pub(super) fn shell(&mut self, name: &str, words: &[Argument], streams: &LeafStreams) {
         match programs::shell_call(&words.iter().map(Argument::text).collect::<Vec<_>>()).reads {
             ShellReads::Code(at) => {
-                let code = words[at].with_marks();
+                let code = words[at].marked();
                 let arguments = words.get(at + 2..).unwrap_or_default().to_vec();
                 let child = ChildShell::of(format!("{name} -c"), streams.input());
                 self.child_code(&code, ChildShell { arguments, ..child });
@@ -88,7 +88,7 @@ impl Walk<'_> {
             StandardInput::Text(code) => {
                 // The code reads what is left of it.
                 let child = ChildShell::of(name, StandardInput::Outer);
-                self.child_code(&code.with_marks(), ChildShell { arguments, sees, ..child });
+                self.child_code(&code.marked(), ChildShell { arguments, sees, ..child });
             }
             StandardInput::Stream | StandardInput::Lines(_) => self.opaque(OpaqueReason::ShellReadsPipe, Vec::new()),
             StandardInput::Outer => {

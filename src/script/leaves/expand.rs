@@ -3,11 +3,11 @@
 use super::Walk;
 use crate::limits;
 use crate::script::leaf::{Argument, ArgumentPiece, HOLE_BYTE, HoleKind, HoleReach, OutputOf, Via};
-use crate::script::programs::is_listed;
 use crate::script::tree::{Change, Clause, Code, Pipeline, Quoting, ShellWord, StageKind, WordPart};
 
 /// Variables that bash sets to numbers.
-const COUNTERS: &str = " RANDOM SRANDOM UID EUID PPID BASHPID SECONDS EPOCHSECONDS LINENO ";
+const COUNTERS: [&[u8]; 9] =
+    [b"RANDOM", b"SRANDOM", b"UID", b"EUID", b"PPID", b"BASHPID", b"SECONDS", b"EPOCHSECONDS", b"LINENO"];
 
 /// Tells if a word may become several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Walk<'_> {
             (Change::None, b"?" | b"$" | b"#") => digits(name, false),
             // There may be no last job, and other shells than bash do not set the others.
             (Change::None, b"!") => digits(name, true),
-            (Change::None, name) if is_listed(name, COUNTERS) && self.values.is_untouched(name) => digits(name, true),
+            (Change::None, name) if COUNTERS.contains(&name) && self.values.is_untouched(name) => digits(name, true),
             _ => None,
         }
     }

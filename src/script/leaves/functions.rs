@@ -44,7 +44,7 @@ impl Functions {
     }
 
     /// Leaves out what only says that a function is defined.
-    pub(super) fn without_definitions(&self, leaves: Vec<Leaf>) -> Vec<Leaf> {
+    pub(super) fn without_definitions(&self, mut leaves: Vec<Leaf>) -> Vec<Leaf> {
         if self.definitions.is_empty() {
             return leaves;
         }
@@ -52,18 +52,17 @@ impl Functions {
         // Those within each other: the outer one ends later.
         let mut open: Vec<(usize, bool)> = Vec::new();
         let mut next = self.outermost_first().into_iter().peekable();
-        let mut kept = Vec::with_capacity(leaves.len());
-        for (place, leaf) in leaves.into_iter().enumerate() {
+        let mut places = 0..;
+        leaves.retain(|_| {
+            let Some(place) = places.next() else { return true };
             open.retain(|(end, _)| *end > place);
             while let Some(at) = next.next_if(|&at| self.definitions[at].leaves.start <= place) {
                 open.push((self.definitions[at].leaves.end, needed.contains(&at)));
             }
             open.retain(|(end, _)| *end > place);
-            if open.iter().all(|(_, is_needed)| *is_needed) {
-                kept.push(leaf);
-            }
-        }
-        kept
+            open.iter().all(|(_, is_needed)| *is_needed)
+        });
+        leaves
     }
 
     fn outermost_first(&self) -> Vec<usize> {
@@ -79,10 +78,13 @@ impl Functions {
     /// The definitions that stand for calls which are not seen.
     fn needed(&self, leaves: &[Leaf]) -> BTreeSet<usize> {
         let mut by_name: HashMap<&[u8], Vec<usize>> = HashMap::new();
+        let mut firsts = [false; 257];
         for (at, definition) in self.definitions.iter().enumerate() {
             by_name.entry(&definition.name).or_default().push(at);
+            firsts[first_of(&definition.name)] = true;
         }
         let order = self.outermost_first();
+        let may_be_name = |name: &&[u8]| firsts[first_of(name)];
         let is_hook = |at: &usize| is_hook(&self.definitions[*at].name);
         let mut needed: BTreeSet<usize> = (0..self.definitions.len()).filter(is_hook).collect();
         let mut is_read = vec![false; leaves.len()];
@@ -108,7 +110,7 @@ impl Functions {
                     needed.extend(of);
                 }
                 let words = leaf.arguments.iter().chain(leaf.input.as_deref());
-                let named = words.flat_map(names).filter_map(|name| by_name.get(name));
+                let named = words.flat_map(names).filter(may_be_name).filter_map(|name| by_name.get(name));
                 needed.extend(named.flatten());
             }
             if needed.len() == before {
@@ -138,11 +140,28 @@ fn calls_unknown_code(leaf: &Leaf) -> bool {
     }
 }
 
+/// The first byte of a name, or one more than any if it is empty.
+fn first_of(name: &[u8]) -> usize {
+    name.first().map_or(256, |first| usize::from(*first))
+}
+
+/// For each byte, whether the name of a function ends in front of it.
+const ENDS_NAME: [bool; 256] = {
+    let mut ends = [false; 256];
+    let signs = b"\"'`;&|()<>${}=,\\! \t\n\x0c\r";
+    let mut at = 0;
+    while at < signs.len() {
+        ends[signs[at] as usize] = true;
+        at += 1;
+    }
+    ends
+};
+
 /// The parts of a word that may be names of functions.
 fn names(word: &Argument) -> impl Iterator<Item = &[u8]> {
     let texts = word.pieces.iter().filter_map(|piece| match piece {
         ArgumentPiece::Text(text) => Some(&text[..]),
         ArgumentPiece::Hole(_) => None,
     });
-    texts.flat_map(|text| text.split(|byte| byte.is_ascii_whitespace() || b"\"'`;&|()<>${}=,\\!".contains(byte)))
+    texts.flat_map(|text| text.split(|byte| ENDS_NAME[usize::from(*byte)]))
 }

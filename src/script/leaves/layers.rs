@@ -38,17 +38,17 @@ impl Walk<'_> {
     /// Adds the leaves of a program with its arguments, and of its children.
     pub(super) fn program(&mut self, mut words: Vec<Argument>, streams: &LeafStreams) {
         let Some(first) = words.first() else { return };
-        let Some(path) = first.text().map(<[u8]>::to_vec) else {
+        let Some(path) = first.text() else {
             let state = LeafState::Opaque(OpaqueReason::Program);
             return self.leaf(Vec::new(), words, streams, state);
         };
-        let name = String::from_utf8_lossy(programs::base_name(&path));
+        let name = String::from_utf8_lossy(programs::base_name(path));
         let state = self.state(&name, &words, streams);
-        let leaf = self.begin_leaf(path.clone(), &words[1..], streams, state);
-        self.children(&name, &path, &words, streams);
+        let leaf = self.begin_leaf(&words[1..], streams, state);
+        self.children(&name, path, &words, streams);
         if let Some(leaf) = leaf {
-            words.remove(0);
-            self.leaves[leaf].arguments = words;
+            let program = words.remove(0).into_text();
+            (self.leaves[leaf].program, self.leaves[leaf].arguments) = (program, words);
         }
     }
 
@@ -184,7 +184,7 @@ impl Walk<'_> {
     fn tell_assignment(&mut self, word: &Argument) {
         if let Some(ArgumentPiece::Text(text)) = word.pieces.first()
             && let Some(at) = text.iter().position(|byte| *byte == b'=')
-            && programs::is_listed(&text[..at], super::TELLING)
+            && super::TELLING.contains(&&text[..at])
         {
             self.via.push(Via::Variable(text[..at].to_vec()));
         }

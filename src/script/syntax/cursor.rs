@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{KEYWORDS, PendingDocument, ReadStep, ShellText};
+use super::{BEGINS_KEYWORD, KEYWORDS, PendingDocument, ReadStep, ShellText};
 use crate::script::tree::{Code, List, Problem, Quoting, ShellWord, WordPart};
 
 /// Returns true if a word ends before this byte.
@@ -18,7 +18,7 @@ pub(super) fn length_before(wanted: u8, bytes: &[u8]) -> usize {
 impl ShellText<'_> {
     /// The position after backslashes that newlines follow.
     fn joined(&mut self, mut at: usize) -> usize {
-        while self.text[at.min(self.text.len())..].starts_with(b"\\\n") {
+        while self.text.get(at) == Some(&b'\\') && self.text.get(at + 1) == Some(&b'\n') {
             at += 2;
             self.budget.steps += 2;
         }
@@ -33,6 +33,16 @@ impl ShellText<'_> {
 
     pub(super) fn bump(&mut self) {
         self.at += 1;
+    }
+
+    /// Takes the next bytes up to the first that is not of these. The next one must have been looked at: it may be behind a
+    /// joined line.
+    pub(super) fn take_while(&mut self, is_one: impl Fn(u8) -> bool) -> &[u8] {
+        let begin = self.at;
+        let length = self.text[begin..].iter().take_while(|byte| is_one(**byte)).count();
+        self.budget.steps += length as u64;
+        self.at += length;
+        &self.text[begin..begin + length]
     }
 
     /// The position after these bytes, if they come next.
@@ -109,7 +119,7 @@ impl ShellText<'_> {
 
     /// The next keyword, and the position after it.
     pub(super) fn keyword(&mut self) -> Option<(&'static str, usize)> {
-        let first = self.peek()?;
+        let first = self.peek().filter(|first| BEGINS_KEYWORD[usize::from(*first)])?;
         let found = KEYWORDS.iter().filter(|word| word.as_bytes()[0] == first);
         found.copied().find_map(|word| {
             let end = self.starts(word.as_bytes())?;

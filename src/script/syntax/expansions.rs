@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::words::{WordBuilder, is_name};
+use super::words::{WordBuilder, is_name, is_name_byte};
 use super::{ReadStep, ShellText};
 use crate::limits;
 use crate::script::tree::{Change, Code, List, Problem, Quoting, WordPart};
@@ -35,9 +35,9 @@ impl ShellText<'_> {
                     }
                 }
                 Some(b'$' | b'`') => self.expansion(&mut word, Quoting::Quoted)?,
-                Some(byte) => {
-                    self.bump();
-                    word.push(byte, Quoting::Quoted);
+                Some(_) => {
+                    let is_plain = |byte| !matches!(byte, b'\\' | b'$' | b'`') && Some(byte) != end;
+                    word.extend(self.take_while(is_plain), Quoting::Quoted);
                 }
             }
         }
@@ -86,9 +86,8 @@ impl ShellText<'_> {
 
     fn name(&mut self) -> Vec<u8> {
         let mut name = Vec::new();
-        while let Some(byte) = self.peek().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
-            name.push(byte);
-            self.bump();
+        while self.peek().is_some_and(is_name_byte) {
+            name.extend_from_slice(self.take_while(is_name_byte));
         }
         name
     }
@@ -160,7 +159,7 @@ impl ShellText<'_> {
             change = Change::Value;
         }
         let mut name = match self.peek() {
-            Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_' => self.name(),
+            Some(byte) if is_name_byte(byte) => self.name(),
             Some(b'$') if self.starts(b"$(").is_some() || self.starts(b"${").is_some() => Vec::new(),
             Some(byte) if SPECIAL.contains(&byte) => {
                 self.bump();

@@ -1,7 +1,7 @@
 //! Words: quotes, patterns, assignments.
 
 use super::cursor::{is_meta, length_before};
-use super::{ReadStep, ShellText};
+use super::{ReadStep, ShellText, push_rare};
 use crate::limits;
 use crate::script::tree::{Direction, NewValue, Problem, Quoting, ShellWord, ValueKind, WordPart};
 
@@ -36,7 +36,7 @@ impl WordBuilder {
         self.extend(&[byte], quoting);
     }
 
-    fn extend(&mut self, bytes: &[u8], quoting: Quoting) {
+    pub(super) fn extend(&mut self, bytes: &[u8], quoting: Quoting) {
         let is_quoted = quoting == Quoting::Quoted;
         if is_quoted != self.is_quoted {
             self.flush();
@@ -47,14 +47,23 @@ impl WordBuilder {
 
     pub(super) fn part(&mut self, part: WordPart) {
         self.flush();
-        self.parts.push(part);
+        push_rare(&mut self.parts, part);
+    }
+
+    fn parts(&mut self, parts: Vec<WordPart>) {
+        self.flush();
+        if self.parts.is_empty() {
+            self.parts = parts;
+        } else {
+            self.parts.extend(parts);
+        }
     }
 
     fn flush(&mut self) {
         if !self.run.is_empty() {
             let bytes = std::mem::take(&mut self.run);
             let quoting = if self.is_quoted { Quoting::Quoted } else { Quoting::Unquoted };
-            self.parts.push(WordPart::Literal { bytes, quoting });
+            push_rare(&mut self.parts, WordPart::Literal { bytes, quoting });
         }
     }
 
@@ -79,7 +88,11 @@ impl WordBuilder {
             WordPart::Literal { bytes, quoting: Quoting::Unquoted } => Some(&bytes[..]),
             _ => None,
         });
-        let special = special_bytes(unquoted.flatten().copied());
+        let mut unquoted = unquoted.flatten().copied();
+        if !unquoted.clone().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{')) {
+            return ShellWord { parts };
+        }
+        let special = special_bytes(&mut unquoted);
         if special.is_empty() {
             return ShellWord { parts };
         }
@@ -121,14 +134,19 @@ fn special_bytes(unquoted: impl Iterator<Item = u8>) -> Vec<u8> {
 }
 
 /// Returns true if a byte means itself wherever it stands in a word.
-fn is_ordinary(byte: &u8) -> bool {
+fn is_ordinary(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'-' | b'_')
+}
+
+/// Returns true if a byte may stand in the name of a variable.
+pub(super) fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Returns true if these bytes are the name of a variable.
 pub(super) fn is_name(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        && bytes.iter().all(|byte| is_name_byte(*byte))
 }
 
 /// The part of an assignment before its value.
@@ -207,7 +225,7 @@ impl ShellText<'_> {
                 b'[' if may_be_head && word.is_name() => *head = self.subscript(word)?,
                 b'=' if may_be_head => self.equals(word, head),
                 b'~' if word.is_empty() || (head.is_some() && word.run.last() == Some(&b':')) => self.tilde(word),
-                _ if is_ordinary(&byte) => self.ordinary(word),
+                _ if is_ordinary(byte) => self.ordinary(word),
                 _ => self.plain(word, byte),
             }
         }
@@ -216,11 +234,7 @@ impl ShellText<'_> {
 
     /// Takes the bytes up to the next one that may mean something.
     fn ordinary(&mut self, word: &mut WordBuilder) {
-        let rest = &self.text[self.at..];
-        let length = rest.iter().take_while(|byte| is_ordinary(byte)).count();
-        word.extend(&rest[..length], Quoting::Unquoted);
-        self.budget.steps += length as u64;
-        self.at += length;
+        word.extend(self.take_while(is_ordinary), Quoting::Unquoted);
     }
 
     fn plain(&mut self, word: &mut WordBuilder, byte: u8) {
@@ -300,8 +314,9 @@ impl ShellText<'_> {
         let parts = self.expanded(Some(b'"'))?;
         if parts.is_empty() {
             word.part(WordPart::Literal { bytes: Vec::new(), quoting: Quoting::Quoted });
+        } else {
+            word.parts(parts);
         }
-        parts.into_iter().for_each(|part| word.part(part));
         Ok(())
     }
 
