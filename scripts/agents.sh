@@ -16,6 +16,7 @@ usage: scripts/agents.sh [--bash-only] [--all-variables | --preload] [--keep] [-
                  gemini-terminal, opencode, qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal, together,
                  goose, kilo, kimi, letta, vibe (default: all but the last five, which are large). At a terminal a command of theirs is
                  cancelled by a key, too. Without one the agent is also killed while a command runs, which must end.
+                 Of the four that run together each also meets rules that refuse and ask.
                  together is four agents at once at one host
   --bash-only    only the reference: no build, no host
   --all-variables
@@ -70,6 +71,8 @@ preload=no
 . "$scripts_agents/installed.sh"
 # shellcheck source=scripts/agents/endings.sh
 . "$scripts_agents/endings.sh"
+# shellcheck source=scripts/agents/rules.sh
+. "$scripts_agents/rules.sh"
 read_options "$@"
 [[ $all_variables == no ]] || main_run=all
 [[ $preload == no ]] || main_run=preload
@@ -101,7 +104,7 @@ make_work
 # Changes `line` so that rexec starts the agent, as its run is named.
 through_rexec() { # AGENT RUN
     case $2 in
-        ours | killed | together) [[ $1 == codex-served ]] || line=("$prefix/bin/rexec" run -- "${line[@]}") ;;
+        ours | killed | ruled | together) [[ $1 == codex-served ]] || line=("$prefix/bin/rexec" run -- "${line[@]}") ;;
         all)
             # A program that rexec does not know gets every variable that may help. The option is one that only a known
             # agent gets.
@@ -145,6 +148,9 @@ drive() { # AGENT NAME [VARIABLE=VALUE …]
     if [[ $name == killed ]]; then
         kill_agent "$record" "$running"
         end "$running"
+    elif [[ $name == ruled ]]; then
+        decide "$record" "$running"
+        end "$running"
     elif [[ $agent == *-terminal ]]; then
         [[ $agent != aider-* ]] || answer "$record" "$running"
         # The agent does not end by itself, because it waits for a person to say more.
@@ -164,21 +170,28 @@ drive() { # AGENT NAME [VARIABLE=VALUE …]
 }
 
 # The same through a host of its own.
-drive_through_host() { # AGENT NAME
+drive_through_host() { # AGENT NAME [SETTINGS]
     local host socket
-    start_host "$work/$1" "$2"
+    start_host "$work/$1" "$2" "${3-}"
     drive "$1" "$2" "REXEC_SOCKET=$socket"
     end "$host"
 }
 
-# What can be tried beside the rest: the agent by itself, and one that is killed.
+# What can be tried beside the rest: the agent by itself, one that is killed, and one whose person has rules.
 drive_beside() { # AGENT
     drive "$1" reference
     if is_killed "$1"; then drive_through_host "$1" killed; fi
+    if is_ruled "$1"; then
+        write_rules "$work/$1/settings"
+        drive_through_host "$1" ruled "$work/$1/settings"
+    fi
 }
 
 # An agent at a terminal is killed as it is without one, and one in a sandbox takes its commands along.
 is_killed() { [[ $bash_only == no && $main_run == ours && $1 != *-* ]]; }
+
+# What an agent makes of a refusal is tried with those that most people have.
+is_ruled() { is_killed "$1" && [[ " ${crowd[*]} " == *" $1 "* ]]; }
 
 # Runs an agent with both shells at the same time, and judges.
 try() { # AGENT
@@ -198,7 +211,8 @@ try() { # AGENT
     wait "$beside"
     judge "$agent" "$main_run" || return
     if is_permanent "$agent"; then judge "$agent" init || return; fi
-    if is_killed "$agent"; then judge "$agent" killed; fi
+    if is_killed "$agent"; then judge "$agent" killed || return; fi
+    if is_ruled "$agent"; then judge "$agent" ruled; fi
 }
 
 is_permanent() { [[ $main_run == ours && " ${permanent[*]} " == *" $1 "* ]]; }

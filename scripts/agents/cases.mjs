@@ -65,6 +65,22 @@ const killed = command(
   "",
 );
 
+/// A command that the rules of rules.sh refuse. The line of its agent is the last one: a question that takes long is told
+/// before.
+const refused = (name, file, line) =>
+  command(name, `touch ${file}; echo marker-ran`, new RegExp(`(^|\n)rexec: nothing was run: ${line}$`), { code: 126 });
+
+/// What the rules of rules.sh refuse and ask about, and the person's answers there.
+const ruled = [
+  refused("a command that a rule refuses", "denied", '"touch denied" is refused by rule no-denied: Write to another file\\.'),
+  command("one that the person allows", "touch asked-yes; echo marker-ran", /(^|\n)marker-ran$/),
+  refused("one that the person refuses", "asked-no", 'your user refused "touch asked-no": Take another name\\.'),
+  refused("one that nobody answers", "asked-late", 'nobody answered within 6 s whether "touch asked-late" may run\\. This is not a no: .*'),
+  command("the next command", "echo marker-next", "marker-next"),
+];
+/// Its agent is killed while it waits for the answer.
+const orphaned = command("a command whose agent is killed while it asks", "touch asked-orphaned", "");
+
 /// The commands of an agent that works beside others: each prints its number and exits with one of four codes.
 export function numbered(n) {
   return command(`command ${n}`, `echo marker-together ${n}; exit ${n % 4}`, `marker-together ${n}`, { code: n % 4 });
@@ -75,6 +91,8 @@ export function asked({ cases, last }, run, count) {
   switch (run) {
     case "killed":
       return { cases: [], last: killed };
+    case "ruled":
+      return { cases: ruled, last: orphaned };
     case "together":
       return { cases: Array.from({ length: count }, (_, n) => numbered(n)), last };
     default:

@@ -1,10 +1,10 @@
 // Judges what an agent's model was told: by each case, against the same agent with plain bash, and in the journal.
 //
-// usage: node check.mjs AGENT FOLDER ours|all|preload|init|killed|--bash-only
+// usage: node check.mjs AGENT FOLDER ours|all|preload|init|killed|ruled|--bash-only
 //
 // FOLDER has reference.json and, of the agent with `rexec run`, with all of its variables, with the preload, or after
 // `rexec init`, ours.json, all.json, preload.json or init.json, as model.mjs wrote them, and the host's journals. Of an agent that was killed it has
-// what lived on. Prints what failed, and how many checks there were. Exits 1 when any failed, 3 when the agent was wrong
+// what lived on, and of one with a person's rules what the person was told. Prints what failed, and how many checks there were. Exits 1 when any failed, 3 when the agent was wrong
 // with plain bash already.
 
 import { existsSync, readFileSync } from "node:fs";
@@ -74,6 +74,31 @@ function judgeKilled() {
   check(end?.whoami === whoami && (end.signal !== undefined || end.exit > 0), "the journal has how it ended", end ?? ends);
 }
 
+/// What an agent's own sandbox says: Codex offers to run such a command without it.
+const sandboxWords =
+  /permission denied|operation not permitted|sandbox|seccomp|landlock|read-only file system|failed to write file/i;
+
+/// Of what the person's rules refuse nothing runs, and the agent is told so in one line and goes on.
+function judgeRuled() {
+  const { results } = recordIn(run);
+  const isThere = (name) => existsSync(join(folder, run, "project", name));
+  const told = (answer) => readFileSync(join(folder, `${run}.${answer}`), "utf8");
+  check(results.length === cases.length, `${cases.length} results reached the model`, results.length);
+  for (const [n, { name }] of cases.entries()) {
+    check(isRightIn(results, n), `with rules: ${name}`, results[n]);
+    const lines = results[n]?.text.split("\n").filter((line) => line.includes("rexec: nothing was run"));
+    check(lines !== undefined && lines.length < 2 && !sandboxWords.test(lines[0] ?? ""), `with rules, one line: ${name}`, lines);
+  }
+  check(isThere("asked-yes"), "what the person has allowed has run", false);
+  for (const name of ["denied", "asked-no", "asked-late", "asked-orphaned"]) check(!isThere(name), `nothing of it has run: ${name}`, name);
+  check(told("yes") + told("no") === "", "the person's answers count", [told("yes"), told("no")]);
+  check(told("late").startsWith("rexec: "), "an answer after the agent's death is refused", told("late"));
+  const ends = recordsIn(join(folder, `${run}-journal`)).filter(({ type, gate }) => type === "end" && gate !== undefined);
+  const seen = ends.map(({ gate, exit, error }) => [gate.leaf.split(" ")[1], error === "refused" ? exit : 0]);
+  const wanted = [["denied", 126], ["asked-yes", 0], ["asked-no", 126], ["asked-late", 126]];
+  for (const one of wanted) check(seen.some((other) => String(other) === String(one)), `the journal has the verdict on ${one[0]}`, ends);
+}
+
 function judgeAgainstBash() {
   const reference = recordIn("reference").results;
   judge("bash", reference, "reference");
@@ -112,7 +137,8 @@ function judgeAgainstBash() {
 }
 
 if (run === "killed") judgeKilled();
+else if (run === "ruled") judgeRuled();
 else judgeAgainstBash();
-const runs = { all: " with all variables", preload: " with the preload", init: " after rexec init", killed: ", killed" };
+const runs = { all: " with all variables", preload: " with the preload", init: " after rexec init", killed: ", killed", ruled: ", with rules" };
 process.stdout.write(`${agentName}${runs[run] ?? ""}: ${count - failed} of ${count} checks passed\n`);
 process.exit(failed === 0 ? 0 : 1);

@@ -71,12 +71,15 @@ wait_for() { # FILE PATTERN WHAT
     die "$3: it did not get ready: $(tail -n 5 -- "$1" 2>/dev/null)"
 }
 
-# Starts a host with its files in a folder, each with a name of its own. Sets `host`, its process, and `socket`.
-start_host() { # FOLDER NAME
+# Starts a host with its files in a folder, each with a name of its own, and with a person's settings, if a folder with them
+# is named. Sets `host`, its process, and `socket`.
+start_host() { # FOLDER NAME [SETTINGS]
+    local settings=(env -u REXEC_INSIDE) options=(--no-config)
+    [[ -z ${3-} ]] || { settings+=(XDG_CONFIG_HOME="$3"); options=(); }
     socket=$1/$2-run/host.sock
     mkdir -m 700 -- "$1/$2-run"
-    env -u REXEC_INSIDE REXEC_SOCKET="$socket" REXEC_HOME="$1/$2-journal" \
-        "$prefix/bin/rexec-host" --no-config </dev/null >"$1/$2.console" 2>"$1/$2.host" &
+    "${settings[@]}" REXEC_SOCKET="$socket" REXEC_HOME="$1/$2-journal" \
+        "$prefix/bin/rexec-host" "${options[@]}" </dev/null >"$1/$2.console" 2>"$1/$2.host" &
     host=$!
     wait_for "$1/$2.console" '^rexec journal:' "the host"
 }

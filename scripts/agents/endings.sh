@@ -56,25 +56,31 @@ cancel() { # RECORD PID
 # Kills an agent, with all the processes that it is, while its command runs. Records which processes of the command live
 # ten seconds later.
 kill_agent() { # RECORD PID
-    local tries name agents=() process
+    local tries name
     for ((tries = 0; tries < 600; tries++)); do
         [[ ! -s $1/project/cancelled ]] || break
         kill -0 "$2" 2>/dev/null || break
         sleep 0.1
     done
     [[ -s $1/project/cancelled ]] || { printf 'it never began\n' >"$1.left"; return; }
-    # Its shell, which is the shim, has to see for itself that the agent is dead. So have the command's own processes.
-    for process in $(descendants "$2"); do
-        # The first one is timeout(1).
-        [[ $process == "$2" || $(readlink "/proc/$process/exe") == */rexec-sh ]] || agents+=("$process")
-    done
-    kill -KILL "${agents[@]}" 2>/dev/null || true
+    kill_processes "$2"
     # timeout(1) ends as its program did, and bash would tell of that.
     wait "$2" 2>/dev/null || true
     : >"$1.left"
     for name in cancelled child withstands apart; do
         has_ended "$1/project/$name" || printf '%s\n' "$name" >>"$1.left"
     done
+}
+
+# Kills the processes that an agent is.
+kill_processes() { # PID
+    local process agents=()
+    # Its shell, which is the shim, has to see for itself that the agent is dead. So have the command's own processes.
+    for process in $(descendants "$1"); do
+        # The first one is timeout(1).
+        [[ $process == "$1" || $(readlink "/proc/$process/exe") == */rexec-sh ]] || agents+=("$process")
+    done
+    kill -KILL "${agents[@]}" 2>/dev/null || true
 }
 
 # A process and all below it, without those of a command.

@@ -39,10 +39,13 @@ JSON
         gemini | gemini-terminal)
             local ask=--prompt
             [[ $agent == gemini ]] || ask=--prompt-interactive
+            # A person who is asked takes longer than a command may be silent.
+            local silence=2
+            [[ $name != ruled ]] || silence=60
             mkdir -p -- "$home/.gemini"
-            cat >"$home/.gemini/settings.json" <<'JSON'
+            cat >"$home/.gemini/settings.json" <<JSON
 { "security": { "auth": { "selectedType": "gemini-api-key" } }, "privacy": { "usageStatisticsEnabled": false },
-  "general": { "enableAutoUpdate": false }, "tools": { "shell": { "inactivityTimeout": 2 } } }
+  "general": { "enableAutoUpdate": false }, "tools": { "shell": { "inactivityTimeout": $silence } } }
 JSON
             settings=(GEMINI_API_KEY=none GOOGLE_GEMINI_BASE_URL="$url" GEMINI_CLI_TRUST_WORKSPACE=true)
             line=("$program" --approval-mode yolo --model gemini-2.5-pro "$ask" "$say")
