@@ -39,7 +39,7 @@ pub use kept::{KeepingBounds, UNDO_KEYS, UndoSettings, Unkept};
 pub use kills::{Aim, Finder, Processes, signals_others};
 pub use leaf_words::{leaf_words, problem_in_words, redirection_words, shown_leaf, why_opaque};
 pub use learned::{Learned, LearnedList, Unlearnable};
-pub use places::Facts;
+pub use places::{Facts, goes_into};
 pub use rule::{Action, Away, Rule, RuleSource};
 pub use rule_list::RuleList;
 pub use words::{ValueOptions, Words};
@@ -58,6 +58,15 @@ pub enum GateMode {
     #[default]
     Watch,
     Enforce,
+}
+
+/// The leaves that a gate judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    #[default]
+    All,
+    /// Those of a command from elsewhere that goes into its project.
+    Entering,
 }
 
 /// All rules, in their order, and what is done where none decides.
@@ -79,6 +88,7 @@ pub struct Gate {
     pub rules: RuleList,
     /// The top of the project whose rules these are.
     project: Option<Vec<u8>>,
+    reach: Reach,
     /// What the person always allows, whatever asks about it.
     pub learned: LearnedList,
 }
@@ -97,6 +107,7 @@ impl Default for Gate {
             packs: Vec::new(),
             rules: RuleList::default(),
             project: None,
+            reach: Reach::All,
             learned: LearnedList::default(),
         }
     }
@@ -194,9 +205,9 @@ impl Gate {
     /// The rules of the project with this top, and the settings of this gate, which say what verdicts do. What no rule
     /// matches is allowed.
     #[must_use]
-    pub fn for_project(&self, top: &[u8], rules: RuleList) -> Self {
+    pub fn for_project(&self, top: &[u8], rules: RuleList, reach: Reach) -> Self {
         let (opaque, foreign, project) = (Action::Allow, Action::Allow, Some(top.to_vec()));
-        Self { opaque, foreign, packs: Vec::new(), rules, project, ..self.clone() }
+        Self { opaque, foreign, packs: Vec::new(), rules, project, reach, ..self.clone() }
     }
 
     /// What is known around a command. A project's rules are about that project, whichever git project the command is in.
@@ -286,6 +297,10 @@ impl Gate {
     #[must_use]
     pub fn judge(&self, leaf: &Leaf, facts: &Facts<'_>) -> Verdict<'_> {
         let mut verdict = Verdict { action: Action::Allow, cause: Cause::NoRule };
+        let is_meant = |top: &Vec<u8>| self.reach == Reach::All || goes_into(leaf, facts, top);
+        if !self.project.as_ref().is_none_or(is_meant) {
+            return verdict;
+        }
         let (mut allowed, mut lifted): (Option<&Rule>, Option<&Learned>) = (None, None);
         let facts = self.own_facts(facts);
         let subject = Subject::of(leaf, &self.programs, &facts);

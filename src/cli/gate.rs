@@ -25,7 +25,9 @@ use super::look::Look;
 use super::project_file::{project_of, rules_in};
 use super::told;
 use super::verb::{Call, Group, Opt, Values, Verb, Words, json};
-use crate::gate::{Action, Cause, Facts, Gate, Judged, LearnedList, PROJECT_FILE, Verdict, load, packs, shown_leaf};
+use crate::gate::{
+    Action, Cause, Facts, Gate, Judged, LearnedList, PROJECT_FILE, Reach, Verdict, load, packs, shown_leaf,
+};
 use crate::host::read_learned;
 use crate::journal::record::{DAY_BYTES, timestamp};
 use crate::script::{Leaf, Via};
@@ -125,10 +127,11 @@ Further conditions of a rule:
 
 A git project can have rules of its own, in .rexec.toml at its top. They only
 make yours stricter, and count once you trust the file, in all that lies below
-it, also in a git project of its own there: rexec help trust. $PROJECT is then
-the project whose rules they are. test
-and explain ask all rules that a host would ask, replay and learn those of
-config.toml.
+it, also in a git project of its own there: rexec help trust. Of a command that
+begins elsewhere and goes there, as in cd PROJECT && make, they count for what
+it does there, as far as its text tells the directory; symbolic links are not
+followed. $PROJECT is then the project whose rules they are. test and explain
+ask all rules that a host would ask, replay and learn those of config.toml.
 
 Of SQL in psql, mysql, sqlite3 and their like, each statement is an operand, in
 capitals, with one blank between words and without comments and quoted text.
@@ -359,18 +362,21 @@ fn rules(file: Option<&Path>) -> Result<Gate, Notice> {
 }
 
 /// The rules of a file, or all that a host asks about a command in this directory: the person's, those that they have
-/// accepted before, and what they have trusted of the projects' that it lies in.
+/// accepted before, and what they have trusted of the projects' that it lies in, or that a command goes into from there.
 fn gates(file: Option<&Path>, directory: &Path) -> Result<Vec<Gate>, Notice> {
     let own = config_file(file)?;
     let mut gates: Vec<Gate> = own.iter().map(|file| file.loaded.gate.clone()).collect();
     if file.is_none() {
         gates.extend(accepted_before(own.as_ref())?);
         let settings = Gate::strictest(&gates).cloned().unwrap_or_default();
-        for top in directory.ancestors() {
-            let path = top.join(PROJECT_FILE);
-            if let Some(text) = accepted::text_of(&path)? {
-                gates.push(settings.for_project(top.as_os_str().as_bytes(), rules_in(&path, &text)?));
-            }
+        for (path, text) in accepted::all()?.into_iter().filter(|(path, _)| path.ends_with(PROJECT_FILE)) {
+            let top = path.parent().unwrap_or(&path);
+            let reach = if directory.starts_with(top) { Reach::All } else { Reach::Entering };
+            let rules = match rules_in(&path, &text) {
+                Err(_) if reach == Reach::Entering => continue,
+                rules => rules?,
+            };
+            gates.push(settings.for_project(top.as_os_str().as_bytes(), rules, reach));
         }
     }
     if gates.is_empty() {

@@ -262,6 +262,13 @@ fn is_all(name: &[u8]) -> bool {
     name.contains(&b'*') && rest.iter().all(|byte| *byte == b'*')
 }
 
+/// Returns true if a leaf surely runs in this directory, and its command has gone there.
+#[must_use]
+pub fn goes_into(leaf: &Leaf, facts: &Facts<'_>, directory: &[u8]) -> bool {
+    let has_gone = leaf.directory.is_some() && !leaf.is_elsewhere();
+    has_gone && Path::of_directory(leaf, facts).lies_in(directory, b"") == Answer::Yes
+}
+
 /// Returns true if a word with an unknown part can be the root, a home, or empty: the part may be empty. So may be an
 /// unknown directory, in front of it.
 pub(super) fn can_be_root(word: &Argument, leaf: &Leaf, facts: &Facts<'_>) -> bool {

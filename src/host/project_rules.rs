@@ -1,7 +1,8 @@
 //! The rules of projects: `.rexec.toml` at the top of a git project, which an agent may have written.
 //!
 //! Invariants: only a text that a person trusts counts, and it counts as it was then, whatever becomes of the file, in all
-//! directories below it, whatever a caller says of its project; such rules ask or deny, and never loosen what others say.
+//! directories below it, whatever a caller says of its project, and for what a command from elsewhere does there, as far as
+//! its text tells; such rules ask or deny, and never loosen what others say.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,7 +13,8 @@ use std::time::Instant;
 
 use super::rules::Rules;
 use super::watched_file::{Content, Texts, WatchedFile, Whose};
-use crate::gate::{self, PROJECT_FILE, RuleList};
+use crate::front::command::Command;
+use crate::gate::{self, PROJECT_FILE, Reach, RuleList};
 use crate::limits;
 use crate::recorder;
 use crate::sys::process;
@@ -37,7 +39,14 @@ struct Project {
     watched: WatchedFile,
     rules: RuleList,
     /// They with the person's settings.
-    with_settings: Option<(Rc<Rules>, Rc<Rules>)>,
+    with_settings: Vec<WithSettings>,
+}
+
+#[derive(Debug)]
+struct WithSettings {
+    settings: Rc<Rules>,
+    reach: Reach,
+    rules: Rc<Rules>,
 }
 
 impl ProjectRules {
@@ -45,31 +54,37 @@ impl ProjectRules {
         Self { trusted: trusted(&home), home, known: BTreeMap::new() }
     }
 
-    /// The rules of the projects that a directory lies in: those that are trusted, and the one with this top. Looks for
-    /// changes, if that is due; `say` is told what a person should know.
+    /// The rules of the projects that a directory lies in: those that are trusted, and the one with this top; and of the
+    /// trusted ones that a command goes into from there. Looks for changes, if that is due; `say` is told what a person
+    /// should know.
     pub(super) fn all_rules(
         &mut self,
+        command: &Command,
         directory: &[u8],
         top: Option<&[u8]>,
         settings: &Rc<Rules>,
         now: Instant,
         mut say: impl FnMut(String),
     ) -> Vec<Rc<Rules>> {
-        let directory = Path::new(OsStr::from_bytes(directory));
+        let here = Path::new(OsStr::from_bytes(directory));
         // A program that names a directory may write it so.
-        let plain = plain_path(PathBuf::new(), directory);
-        let is_in = |top: &&PathBuf| directory.starts_with(top) || plain.starts_with(top);
-        let trusted = self.trusted.iter().filter(is_in);
-        let mut tops: Vec<Vec<u8>> = trusted.map(|trusted| trusted.as_os_str().as_bytes().to_vec()).collect();
-        if let Some(top) = top.filter(|&top| tops.iter().all(|trusted| trusted != top)) {
-            tops.push(top.to_vec());
-        }
-        tops.iter().filter_map(|top| self.rules(top, settings, now, &mut say)).collect()
+        let plain = plain_path(PathBuf::new(), here);
+        let is_around = |other: &&Path| here.starts_with(other) || plain.starts_with(other);
+        let (mut around, others): (Vec<&Path>, Vec<&Path>) =
+            self.trusted.iter().map(PathBuf::as_path).partition(is_around);
+        around.extend(top.map(OsStr::from_bytes).map(Path::new).filter(|top| !around.contains(top)));
+        let others = others.into_iter().filter(|other| !around.contains(other)).collect();
+        let entered = settings.entered(command, directory, others).into_iter().map(|other| (other, Reach::Entering));
+        let tops = around.into_iter().map(|top| (top, Reach::All)).chain(entered);
+        let tops: Vec<(Vec<u8>, Reach)> =
+            tops.map(|(top, reach)| (top.as_os_str().as_bytes().to_vec(), reach)).collect();
+        tops.iter().filter_map(|(top, reach)| self.rules(top, *reach, settings, now, &mut say)).collect()
     }
 
     fn rules(
         &mut self,
         top: &[u8],
+        reach: Reach,
         settings: &Rc<Rules>,
         now: Instant,
         say: &mut impl FnMut(String),
@@ -82,14 +97,14 @@ impl ProjectRules {
         let project = self.known.entry(top.to_vec()).or_insert_with(|| {
             let path = Path::new(OsStr::from_bytes(top)).join(PROJECT_FILE);
             let watched = WatchedFile::new(path, Whose::Projects, &self.home);
-            Project { watched, rules: RuleList::default(), with_settings: None }
+            Project { watched, rules: RuleList::default(), with_settings: Vec::new() }
         });
         if let Some(texts) = project.watched.look(now)
             && let Some(remark) = project.take(texts)
         {
             say(escape_line(&remark, SENTENCE_COLUMNS));
         }
-        project.with(top, settings)
+        project.with(top, settings, reach)
     }
 
     /// A person has changed what is trusted.
@@ -118,7 +133,7 @@ impl Project {
             (Content::Unfit(why), None) => Some(format!("{path} does not count: {why}")),
             (Content::Unfit(why), Some(_)) => Some(format!("{path}: {why}; what you have trusted holds")),
         };
-        (self.rules, self.with_settings) = (RuleList::default(), None);
+        (self.rules, self.with_settings) = (RuleList::default(), Vec::new());
         match accepted.map(|trusted| gate::load_project(&trusted)).transpose() {
             Ok(rules) => self.rules = rules.unwrap_or_default(),
             Err(error) => remark = Some(format!("what you have trusted of {path} says nothing to this rexec: {error}")),
@@ -126,18 +141,17 @@ impl Project {
         remark
     }
 
-    fn with(&mut self, top: &[u8], settings: &Rc<Rules>) -> Option<Rc<Rules>> {
+    fn with(&mut self, top: &[u8], settings: &Rc<Rules>, reach: Reach) -> Option<Rc<Rules>> {
         if self.rules.is_empty() {
             return None;
         }
-        match &self.with_settings {
-            Some((known, rules)) if Rc::ptr_eq(known, settings) => Some(Rc::clone(rules)),
-            _ => {
-                let rules = Rc::new(settings.for_project(top, self.rules.clone()));
-                self.with_settings = Some((Rc::clone(settings), Rc::clone(&rules)));
-                Some(rules)
-            }
+        self.with_settings.retain(|known| Rc::ptr_eq(&known.settings, settings));
+        if let Some(known) = self.with_settings.iter().find(|known| known.reach == reach) {
+            return Some(Rc::clone(&known.rules));
         }
+        let rules = Rc::new(settings.for_project(top, self.rules.clone(), reach));
+        self.with_settings.push(WithSettings { settings: Rc::clone(settings), reach, rules: Rc::clone(&rules) });
+        Some(rules)
     }
 }
 

@@ -52,10 +52,11 @@ impl RuleFiles {
         self.files.as_ref().is_some_and(|files| files.own.layers().next().is_some())
     }
 
-    /// The rules for a command that begins in this directory, in the git project with this top. Looks for changes, if that
+    /// The rules for this command, which begins in this directory, in the git project with this top. Looks for changes, if that
     /// is due.
     pub(super) fn rules(
         &mut self,
+        command: &Command,
         directory: &[u8],
         top: Option<&[u8]>,
         now: Instant,
@@ -64,7 +65,7 @@ impl RuleFiles {
         let Files { own, projects, defaults, .. } = self.files.as_mut()?;
         own.look(now).into_iter().for_each(|remark| say(&remark, screen));
         let settings = own.strictest().unwrap_or(defaults);
-        let of_projects = projects.all_rules(directory, top, settings, now, |remark| say(&remark, screen));
+        let of_projects = projects.all_rules(command, directory, top, settings, now, |remark| say(&remark, screen));
         RuleLayers::of(own.layers().chain(of_projects))
     }
 
@@ -111,7 +112,7 @@ impl RuleFiles {
         let directory = pending.directory();
         let directory = directory.as_os_str().as_bytes();
         let top = pending.command.depth.and_then(|depth| above(directory, depth));
-        let rules = self.rules(directory, top, now, screen).ok_or(Unlearnable::Unasked)?;
+        let rules = self.rules(&pending.command, directory, top, now, screen).ok_or(Unlearnable::Unasked)?;
         rules.learnable(&pending.command, directory, from).map(Proposal::of)
     }
 

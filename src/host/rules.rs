@@ -5,7 +5,12 @@
 //! at no process (`judges.rs`); what a judgement says has no secret of the command's environment or of its text; what an agent is told
 //! of it has no word that the agent takes for its own sandbox.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::SystemTime;
+
+use memchr::memmem;
 
 use super::victims::Victims;
 use crate::core::end::{Refusal, RefusalCause, Subject};
@@ -13,8 +18,8 @@ use crate::core::entry::{Consequence, Judgement, Permit};
 use crate::front::caller::patience;
 use crate::front::command::{Command, Concern};
 use crate::gate::{
-    Action, Away, Cause, Facts, Gate, GateMode, Judged, Learned, LearnedList, Processes, Rule, RuleList, Unlearnable,
-    Verdict, sandbox_words, shown_leaf, signals_others,
+    self, Action, Away, Cause, Facts, Gate, GateMode, Judged, Learned, LearnedList, Processes, Reach, Rule, RuleList,
+    Unlearnable, Verdict, sandbox_words, shown_leaf, signals_others,
 };
 use crate::journal::record::{self, DAY_BYTES};
 use crate::limits;
@@ -69,8 +74,29 @@ impl Rules {
     }
 
     /// The rules of the project with this top, and the settings of these.
-    pub(super) fn for_project(&self, top: &[u8], rules: RuleList) -> Self {
-        Self::new(self.gate.for_project(top, rules))
+    pub(super) fn for_project(&self, top: &[u8], rules: RuleList, reach: Reach) -> Self {
+        Self::new(self.gate.for_project(top, rules, reach))
+    }
+
+    /// Those of these directories into which a command goes from where it begins. Of a call that the host does not read,
+    /// those whose name stands in it: the rules then say more exactly whether it does.
+    pub(super) fn entered<'t>(&self, command: &Command, directory: &[u8], others: Vec<&'t Path>) -> Vec<&'t Path> {
+        if others.is_empty() {
+            return others;
+        }
+        let names = |name: &OsStr| {
+            let name = memmem::Finder::new(name.as_bytes());
+            command.exec.iter().any(|word| name.find(word).is_some())
+        };
+        let is_long = is_long(command);
+        let leaves = if is_long { Vec::new() } else { self.leaves(command, directory) };
+        let home = value(command, directory, b"HOME").filter(|home| !home.is_empty());
+        let facts = facts_around(command, directory, home.as_deref());
+        let goes_into = |other: &&Path| match other.file_name().filter(|_| is_long) {
+            Some(name) => names(name),
+            None => leaves.iter().any(|leaf| gate::goes_into(leaf, &facts, other.as_os_str().as_bytes())),
+        };
+        others.into_iter().filter(goes_into).collect()
     }
 
     /// Returns true if they refuse and hold commands.
@@ -178,16 +204,11 @@ impl Rules {
     ) -> Option<T> {
         command.run()?;
         let home = value(command, directory, b"HOME").filter(|home| !home.is_empty());
-        let caller = &command.caller;
         let today = record::timestamp(SystemTime::now());
         let facts = Facts {
-            agent: Some(if caller.agent.is_empty() { &caller.whoami } else { caller.agent }),
-            session: Some(caller.session.as_str()).filter(|session| !session.is_empty()),
-            directory: Some(directory),
-            project: command.depth.and_then(|depth| above(directory, depth)),
-            home: home.as_deref(),
             processes: processes.map(|victims| victims as &dyn Processes),
             today: today.get(..DAY_BYTES),
+            ..facts_around(command, directory, home.as_deref())
         };
         Some(then(Judged::of(&self.gate, leaves, &facts), &facts))
     }
@@ -324,6 +345,20 @@ fn with_victim(sentence: String, victim: &str) -> String {
 /// Returns true if the host itself does not read a command.
 pub(super) fn is_long(command: &Command) -> bool {
     command.exec.iter().map(Vec::len).sum::<usize>() > limits::RULES_CALL_BYTES_MAX
+}
+
+/// What is known of a command without looking.
+fn facts_around<'a>(command: &'a Command, directory: &'a [u8], home: Option<&'a [u8]>) -> Facts<'a> {
+    let caller = &command.caller;
+    Facts {
+        agent: Some(if caller.agent.is_empty() { &caller.whoami } else { caller.agent }),
+        session: Some(caller.session.as_str()).filter(|session| !session.is_empty()),
+        directory: Some(directory),
+        project: command.depth.and_then(|depth| above(directory, depth)),
+        home,
+        processes: None,
+        today: None,
+    }
 }
 
 /// The value of a variable where a command begins.

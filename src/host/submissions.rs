@@ -133,7 +133,7 @@ impl Host {
         let dir = dir.as_os_str().as_encoded_bytes();
         self.projects.find_depth(&mut command);
         let top = command.depth.and_then(|depth| above(dir, depth));
-        let rules = self.rules.rules(dir, top, self.turn.now, &mut self.screen);
+        let rules = self.rules.rules(&command, dir, top, self.turn.now, &mut self.screen);
         if rules.is_some() {
             self.callers.note_agents();
         }

@@ -104,6 +104,37 @@ fn rules_of_a_project_count_once_they_are_trusted_and_as_they_were_then() {
     host.finish();
 }
 
+/// A command goes into a project from elsewhere: its rules hold for what the command does there.
+#[test]
+fn rules_of_a_trusted_project_hold_for_a_command_that_goes_there() {
+    let host = host(OWN, PLAIN);
+    let top = project(&host, "web", &denies("push"));
+    project(&host, "other", "");
+    assert_eq!(rexec_in(&host, &top, &["trust", "--yes"]).0, 0);
+    let code = |text: &str| host.run(text).code();
+    let padding = format!(": {}", "x".repeat(9_000));
+    for there in
+        ["cd web && printf push", "P=web; cd $P/src; printf push", "env -C web printf push", "(cd ~/web; printf push)"]
+    {
+        assert_eq!(code(there), 126, "{there}");
+        assert_eq!(code(&format!("{padding}; {there}")), 126, "a judge has them, too: {there}");
+        assert_eq!(rexec_in(&host, host.home.path(), &["gate", "test", there]).0, 4, "{there}");
+    }
+    for elsewhere in [
+        "printf push",
+        "cd other && printf push",
+        "(cd web); printf push",
+        "printf push; cd web",
+        "cd web && printf pull",
+        "cd \"$(git rev-parse --show-toplevel 2>/dev/null)\" && printf push",
+    ] {
+        assert_ne!(code(elsewhere), 126, "{elsewhere}");
+        assert_ne!(code(&format!("{padding}; {elsewhere}")), 126, "{elsewhere}");
+        assert_eq!(rexec_in(&host, host.home.path(), &["gate", "test", elsewhere]).0, 0, "{elsewhere}");
+    }
+    host.finish();
+}
+
 /// Without rules of the person's, a project's are watched; without any, a host says nothing of a command.
 #[test]
 fn a_projects_rules_have_the_settings_of_the_persons() {
