@@ -268,6 +268,9 @@ pub const PTY_COLS: u16 = 160;
 
 /// From a key at a terminal on demand to the first check whether the command has read it. The pauses then double.
 pub const DEMAND_LOOK: Duration = Duration::from_millis(2);
+/// How long a program keeps the terminal on demand after the last key that it has read, while it lives. An editor puts back
+/// the modes before it ends: stopped and continued in between, it would change them again.
+pub const DEMAND_KEPT: Duration = Duration::from_millis(500);
 /// The longest of these pauses. When all keys are read by then, the next check comes with the next key.
 pub const DEMAND_LOOK_MAX: Duration = Duration::from_millis(512);
 

@@ -28,7 +28,8 @@ fn compare(table: &'static [Interaction]) {
             interaction::perform(&mut typist, case.steps);
             let ended = typist.ends();
             assert_eq!(ended, case.ends, "{} by {}: {}", case.name, shell.display(), typist.screen());
-            assert!(typist.has_its_modes(true), "{} by {}", case.name, shell.display());
+            let modes = typist.terminal.modes();
+            assert!(typist.has_its_modes(true), "{} by {}: {modes:?}", case.name, shell.display());
             match case.same {
                 Same::Bytes => typist.screen(),
                 Same::Screen => typist.drawn().state(),
@@ -77,6 +78,17 @@ const ASKERS: &[Interaction] = &[
         script: "echo data | $SH -c 'vim -u NONE -N -n -; echo code $?'",
         steps: &[Shows("data"), Types(b"onew\x1b:w f\r:q\r"), Shows("code 0")],
         needs: &["vim"],
+        same: Same::Nothing,
+        ..PLAIN
+    },
+    Interaction {
+        // An editor restores the modes before it ends, and sets its own ones whenever it is continued.
+        name: "a program that restores the modes and sets its own when it is continued",
+        script: "cat >keys <<'END'\n\
+                 exec </dev/tty; old=$(stty -g); stty -icanon -echo; echo ready; read -r k; trap 'stty raw' CONT\n\
+                 stty \"$old\"; for n in {1..3000}; do :; done; stty \"$old\"; echo got $k\nEND\n\
+                 echo x | $SH -c 'bash keys; echo code $?'",
+        steps: &[Sees("ready\r\n"), Types(b"k\r"), Sees("got k\r\n"), Sees("code 0\r\n")],
         same: Same::Nothing,
         ..PLAIN
     },
