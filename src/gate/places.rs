@@ -262,11 +262,19 @@ fn is_all(name: &[u8]) -> bool {
     name.contains(&b'*') && rest.iter().all(|byte| *byte == b'*')
 }
 
-/// Returns true if a leaf surely runs in this directory, and its command has gone there.
+/// Programs that do with `-C DIRECTORY` what they do there.
+const GOING: [&[u8]; 6] = [b"git", b"make", b"gmake", b"ninja", b"pnpm", b"tar"];
+
+/// Returns true if a leaf surely runs in this directory, and its command has gone there, or it goes there itself.
 #[must_use]
 pub fn goes_into(leaf: &Leaf, facts: &Facts<'_>, directory: &[u8]) -> bool {
-    let has_gone = leaf.directory.is_some() && !leaf.is_elsewhere();
-    has_gone && Path::of_directory(leaf, facts).lies_in(directory, b"") == Answer::Yes
+    let is_there = |path: Path| path.lies_in(directory, b"") == Answer::Yes;
+    let has_gone = || leaf.directory.is_some() && is_there(Path::of_directory(leaf, facts));
+    let goes = || {
+        let is_going = GOING.contains(&base_name(&leaf.program));
+        is_going && Words::of(leaf, &[]).values_of(b'C', "directory").any(|word| is_there(Path::of(&word, leaf, facts)))
+    };
+    !leaf.is_elsewhere() && (has_gone() || goes())
 }
 
 /// Returns true if a word with an unknown part can be the root, a home, or empty: the part may be empty. So may be an

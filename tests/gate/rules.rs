@@ -1,7 +1,7 @@
 //! What rules match, and in which order they count.
 
 use rexec_host::gate::Action::{self, Allow, Ask, Deny};
-use rexec_host::gate::{Facts, Gate};
+use rexec_host::gate::{Facts, Gate, goes_into};
 
 use crate::support::{FACTS, action, gate, judged, judged_with};
 
@@ -334,4 +334,41 @@ fn a_call_with_a_text_for_a_shell_has_the_leaves_of_the_text() {
     assert_eq!(programs(&["bash", "script"]), [b"bash"]);
     assert_eq!(programs(&["fish", "-c", "rm a"]), [b"fish"], "its language is not read");
     assert!(leaves(&["bash", "-c", ""]).is_empty() && leaves(&[]).is_empty());
+}
+
+#[test]
+fn a_command_goes_into_a_directory_as_far_as_its_text_tells() {
+    let facts = Facts { directory: Some(b"/home/u"), home: Some(b"/home/u"), ..Facts::default() };
+    let goes = |text: &str| {
+        let leaves = Gate::default().leaves(text.as_bytes(), &|_| None);
+        leaves.iter().any(|leaf| goes_into(leaf, &facts, b"/home/u/web"))
+    };
+    for there in [
+        "cd web; a",
+        "cd web/src && a",
+        "cd /home/u/web; a",
+        "cd ~/web; a",
+        "cd x; cd ../web; a",
+        "(cd web; a)",
+        "env -C web a",
+        "git -C web push",
+        "git -Cweb/src push",
+        "make --directory=web all",
+        "sudo make -C web",
+    ] {
+        assert!(goes(there), "{there}");
+    }
+    for elsewhere in [
+        "a web",
+        "cd web",
+        "cd webs; a",
+        "cd web/..; a",
+        "cd \"$x\"; a",
+        "cd $x/web; a",
+        "ssh h 'cd /home/u/web; a'",
+        "git commit -C HEAD",
+        "a -C web",
+    ] {
+        assert!(!goes(elsewhere), "{elsewhere}");
+    }
 }
