@@ -173,6 +173,8 @@
 //! * Spans for OpenTelemetry: `front/span.rs` has the format; `cli/otlp.rs` makes them of the journal and sends them.
 //! * A command that a person or a script gives to the host: `cli/exec.rs`, which becomes the shim
 //!   (`protocol/direct.rs`); in the background: `cli/exec/background.rs`, by JSON-RPC (`cli/host_calls.rs`).
+//! * What a terminal that comes later is shown first: `text/terminal_tail.rs`, which `host/runs/screens.rs` keeps. How a
+//!   program types for a person: `host/rpc/typing.rs`.
 //! * What is awaited of a command, and how that is told: `cli/awaited.rs`. Names of services: `cli/service.rs`.
 //! * MCP: `front/mcp.rs` has the protocol and the calls.
 //! * How `rexec mcp` and `rexec exec-server` read, wait and write: `cli/stdio_server.rs`.

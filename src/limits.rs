@@ -58,6 +58,11 @@ pub const SIGNALS_PER_TURN: usize = 8;
 /// the command's terminal, and the command blocks as on a full pipe. A reader that may miss output is told how much it
 /// missed.
 pub const LOG_BYTES: usize = 128 << 10;
+/// The end of what was written to one command's terminal, for terminals that come later, bytes. Its memory may be twice as
+/// much.
+pub const TERMINAL_TAIL_BYTES: usize = 256 << 10;
+/// The memory for these ends over all commands. Beyond it, each command has an equal share.
+pub const TERMINAL_TAILS_BYTES: usize = 32 << 20;
 /// Output kept over all commands, bytes. Beyond it the host drops what only the console and the journal have not read,
 /// from the oldest command on, and tells them how much.
 pub const LOGS_BYTES: usize = 16 << 20;

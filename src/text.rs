@@ -30,6 +30,7 @@
 //! * `echo` — whether output shows a secret that somebody types.
 //! * `bind_failure` — whether output says that a port is in use, and which it may be.
 //! * `safe_text` — by its type, text that a person's terminal may show as it is.
+//! * `terminal_tail` — the end of what was written to a terminal, for one that comes later.
 //! * `terminal_text` — what a verb writes to a terminal: plain text and own colours.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
@@ -70,6 +71,7 @@ pub mod sanitize;
 mod scan;
 pub mod settings;
 pub mod span;
+pub mod terminal_tail;
 pub mod terminal_text;
 pub mod toml;
 pub mod unwrap;

@@ -231,6 +231,7 @@ fn typed(answers: &[InputRecord], sheet: &Sheet) -> Vec<String> {
             "console" => " at the console",
             "send" => " by rexec send",
             "attach" => " by rexec attach",
+            "client" => " by a program",
             _ => "",
         };
         let shown = if answer.hidden { ", not shown" } else { "" };

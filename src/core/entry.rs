@@ -87,6 +87,8 @@ pub enum AnswerPlace {
     Send,
     /// On a terminal that stands for the command's: `rexec attach`.
     Attach,
+    /// In a client of JSON-RPC.
+    Client,
 }
 
 impl AnswerPlace {
@@ -96,6 +98,7 @@ impl AnswerPlace {
             Self::Console => "console",
             Self::Send => "send",
             Self::Attach => "attach",
+            Self::Client => "client",
         }
     }
 }

@@ -96,7 +96,8 @@ impl Host {
         }
         let described = Keeper::of(job, &self.runs, &self.reports).map(Keeper::description);
         let command = described.map(|description| description.card.command.clone()).unwrap_or_default();
-        self.peers.attach(id, job, &Answer::Attach { seq: job.0, command }, &mut self.engine);
+        let drawn = self.runs.full_screen(job);
+        self.peers.attach(id, job, &Answer::Attach { seq: job.0, command }, drawn, &mut self.engine);
     }
 
     /// Something happened at the terminal of a person who is attached. A person who watches does not type.
@@ -192,6 +193,9 @@ impl Host {
 
     fn on_answer_over(&mut self, over: AnswerOver) {
         let AnswerOver { job, by, bytes, is_complete } = over;
+        if self.rpc.on_typed(&over, &mut self.turn, &mut self.peers) {
+            return;
+        }
         let Answerer::Peer(id) = by else {
             let what = if self.engine.job(job).is_some_and(Job::is_running) { "goes on" } else { "has ended" };
             self.hold_keys(job, format!("#{} {what}", job.0));

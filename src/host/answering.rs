@@ -17,7 +17,7 @@ use crate::text::echo::{SecretLine, ShownBy};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answerer {
     Console,
-    /// Behind this peer: `rexec send` or `rexec attach`.
+    /// Behind this peer: `rexec send`, `rexec attach` or a client of JSON-RPC.
     Peer(PeerId),
 }
 
@@ -147,7 +147,7 @@ impl Answering {
         let all = &mut self.written;
         let begun = &mut self.line;
         let has_shown_line = &mut self.has_shown_line;
-        let is_text = typed.place == AnswerPlace::Send;
+        let is_text = matches!(typed.place, AnswerPlace::Send | AnswerPlace::Client);
         let flushed = keys.flush(|bytes| {
             let modes = KeyModes { shows_keys: pty::shows_keys(port.fd()), reads_lines: pty::reads_lines(port.fd()) };
             // A line at a time: by then the terminal may have other modes.

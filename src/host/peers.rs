@@ -31,6 +31,7 @@ use crate::io::port::Port;
 use crate::limits;
 use crate::sys::confinement::ConnectedProcess;
 use crate::sys::{caller_descriptor, process, socket};
+use crate::text::terminal_tail::ShownSoFar;
 
 #[derive(Debug)]
 pub(super) struct Peers {
@@ -157,16 +158,23 @@ impl Peers {
         }
     }
 
-    /// Makes a person's terminal stand for a command's: answers, shows the end of what the command has written, and
-    /// goes on with what it writes. The person does not hold the command back.
-    pub(super) fn attach(&mut self, id: PeerId, job: JobId, answer: &Answer, engine: &mut Engine) {
+    /// Makes a person's terminal stand for a command's: answers, shows what a full-screen program of the command has drawn,
+    /// or else the command's last line, and goes on with what it writes. The person does not hold the command back.
+    pub(super) fn attach(
+        &mut self,
+        id: PeerId,
+        job: JobId,
+        answer: &Answer,
+        drawn: Option<ShownSoFar>,
+        engine: &mut Engine,
+    ) {
         self.end_greeting(id);
         let cursor = engine.attach_behind_output(job);
         let Some(peer) = self.all.get_mut(&id) else { return cursor.into_iter().for_each(|new| engine.detach(new)) };
         put_line(answer, peer.out.buffer());
-        if let Some(known) = engine.job(job) {
-            wire::encode_output(wire::CallerStream::Out, known.last_line(), peer.out.buffer());
-        }
+        let line = || engine.job(job).map(|known| known.last_line().to_vec()).unwrap_or_default();
+        let shown = drawn.map_or_else(line, |drawn| drawn.bytes);
+        wire::encode_output(wire::CallerStream::Out, &shown, peer.out.buffer());
         (peer.language, peer.cursor, peer.attached) = (Language::Attached(Attached), cursor, Some(job));
         self.roomy.insert(id);
     }

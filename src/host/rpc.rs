@@ -14,6 +14,7 @@
 //! | `rpc/port_looks.rs` | when a run is looked at for its ports |
 //! | `rpc/past_events.rs` | keeps what has happened for clients that come back |
 //! | `rpc/terminal_watcher.rs` | tells a client what a run writes, as it is written |
+//! | `rpc/typing.rs` | types at runs' terminals for people |
 //! | `rpc/watcher.rs` | tells a client what happens to a run |
 //! | `rpc/pending_reply.rs`, `rpc/settling.rs` | answers what had to wait |
 //!
@@ -38,6 +39,7 @@ mod serve;
 mod settling;
 mod start;
 mod terminal_watcher;
+mod typing;
 mod watcher;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -259,13 +261,13 @@ impl RpcClients {
     }
 
     fn pump_run(&mut self, job: JobId, runs: &mut Runs, cx: &mut Context<'_>) {
-        let Context { turn, engine, peers } = cx;
         let Some(mut run) = self.kept.remove(&job) else { return };
+        let Context { turn, engine, peers } = cx;
         let (before, has_unread) = (run.output.weight(), runs.has_unread(job));
         run.look_for_ports(turn.now, self.next_port_look.get_or_insert(turn.now), runs);
         while run.deliver(self, peers) && run.pull(has_unread, turn.now, engine) {}
         self.past.iter_mut().for_each(|past| run.add_events(past));
-        run.feed(self, runs, turn, peers);
+        run.feed(self, runs, &mut Context { turn, engine, peers });
         run.settle(self, runs, turn.now, peers);
         run.free_gathered();
         if run.is_closed() && run.note_end() {

@@ -31,6 +31,7 @@ use crate::text::alternate_screen::AlternateScreen;
 use crate::text::bind_failure::BindFailure;
 use crate::text::echo::SecretLine;
 use crate::text::redact::Redactor;
+use crate::text::terminal_tail::TerminalTail;
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 #[derive(Debug)]
@@ -60,6 +61,8 @@ pub(super) struct ActiveRun {
     pub(super) answering: Option<Answering>,
     /// Tracks if it draws on the alternate screen of its terminal.
     pub(super) screen: AlternateScreen,
+    /// The end of what was written to its terminal.
+    pub(super) tail: TerminalTail,
     /// Which of the caller's streams its terminal is.
     pub(super) tty: Option<wire::CallerStream>,
     /// The outputs that have no reader any more, as its caller said. It may say so before there are streams, and it holds
@@ -244,6 +247,7 @@ impl ActiveRun {
             relay: None,
             answering: None,
             screen: AlternateScreen::default(),
+            tail: TerminalTail::default(),
             tty: None,
             unread: [false; Stream::ALL.len()],
             broken_pipe: BrokenPipe::default(),

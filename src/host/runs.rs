@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `runs/begin.rs` | has guards begin with their commands |
 //! | `runs/streams.rs` | reads what commands write |
+//! | `runs/screens.rs` | keeps the end of what was written to terminals, for those that come later |
 //! | `runs/echoes.rs` | reads what a terminal shows of an answer before what the command writes then |
 //! | `runs/guard_reports.rs` | takes the guards' reports, and notes what commands left running |
 //! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
@@ -29,6 +30,7 @@ mod kills;
 mod orphans;
 mod pauses;
 mod ports;
+mod screens;
 mod stops;
 mod streams;
 mod timers;
@@ -88,6 +90,8 @@ pub(super) struct Runs {
     kin: Kin,
     /// The host's children that belong to no run, as the host last named them.
     helpers: Vec<Pid>,
+    /// Bytes of the ends of what was written to the terminals, of all runs.
+    tail_bytes: usize,
 }
 
 impl Runs {
@@ -107,6 +111,7 @@ impl Runs {
             to_continue: BTreeMap::new(),
             kin: Kin::now(),
             helpers: Vec::new(),
+            tail_bytes: 0,
         }
     }
 

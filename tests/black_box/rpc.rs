@@ -12,4 +12,4 @@ mod pipelined;
 mod refused;
 mod resumed;
 mod runs;
-mod terminals;
+pub(crate) mod terminals;

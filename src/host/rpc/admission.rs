@@ -1,6 +1,7 @@
 //! Decides which calls of programs are served. A program in a sandbox gets one error and is let go.
 
 use super::Requester;
+use super::kept_run::InputWay;
 use crate::core::engine::JobId;
 use crate::front::rpc::call::RpcCall;
 use crate::front::rpc::error::{ENDING, NOT_A_PERSONS, RpcError, SANDBOXED};
@@ -13,6 +14,9 @@ use crate::host::turn::PeerId;
 use crate::host::{Host, unseen};
 use crate::limits;
 use crate::sys::confinement::Doubt;
+
+const DECIDES: (&str, &str) = ("decides", "the user decides, at the console or in a terminal of their own");
+const TYPES: (&str, &str) = ("types", "the user answers, at the console or in a terminal of their own");
 
 impl Host {
     pub(in crate::host) fn serve_rpc(&mut self, peer: PeerId, call: RpcCall) {
@@ -54,12 +58,19 @@ impl Host {
                 return Err(RpcError::new(ENDING, sentence).hint("start rexec-host, then run the command again"));
             }
             Permission::Start => {}
-            Permission::Decide => self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?,
+            Permission::Decide => {
+                self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?;
+                if let Call::Write(params) = &call
+                    && self.rpc_service().input_way(to.peer, JobId(params.run)) == Ok(InputWay::Keys)
+                {
+                    self.check_person(to.peer, TYPES)?;
+                }
+            }
             Permission::Answer => {
                 self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?;
                 match &call {
                     Call::Decide(params) if params.token.is_some() => self.check_token(params)?,
-                    _ => self.check_person(to.peer)?,
+                    _ => self.check_person(to.peer, DECIDES)?,
                 }
             }
             Permission::Supervise => self.may_supervise(to.peer).map_err(|doubt| refusal(&doubt))?,
@@ -73,16 +84,15 @@ impl Host {
         self.rpc.wanted.take().map_or(Ok(()), |start| self.start_for(&start))
     }
 
-    /// Checks that a client is no agent's.
-    fn check_person(&self, peer: PeerId) -> Result<(), RpcError> {
+    /// Checks that a client is no agent's. The words say what only a person does, and how.
+    fn check_person(&self, peer: PeerId, (does, hint): (&str, &str)) -> Result<(), RpcError> {
         let Some(peer) = self.peers.get(peer) else { return Ok(()) };
         let helpers = self.notifier.pids().chain(self.runs.guards_of_restores()).collect();
         let guards = self.runs.guards();
         let origins = Origins { guards, helpers, callers: &self.callers };
         origins.check(peer.pid).map_err(|why| {
-            let sentence = format!("process {} {}, and no agent decides for its user", peer.pid, why.words());
-            RpcError::new(NOT_A_PERSONS, sentence)
-                .hint("the user decides, at the console or in a terminal of their own")
+            let sentence = format!("process {} {}, and no agent {does} for its user", peer.pid, why.words());
+            RpcError::new(NOT_A_PERSONS, sentence).hint(hint)
         })
     }
 

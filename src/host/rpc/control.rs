@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Requester;
-use super::kept_run::PendingInput;
+use super::kept_run::{InputWay, PendingInput};
 use super::serve::RpcService;
 use crate::core::end::Stopper;
 use crate::core::engine::JobId;
@@ -12,11 +12,14 @@ use crate::front::rpc::answers::{Cancelled, Done};
 use crate::front::rpc::error::{BAD_PARAMS, RpcError};
 use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::{CancelParams, ResizeParams, RunParams, SignalParams, WriteParams};
+use crate::host::answering::Answerer;
 use crate::host::context::Context;
 use crate::host::refused_order::{Obstacle, RefusedOrder};
-use crate::host::runs::{InputState, KillRequest};
+use crate::host::runs::KillRequest;
+use crate::host::spares::END_OF_FILE;
 use crate::host::supervision::Commands;
 use crate::limits;
+use crate::sys::pty;
 
 /// Queues input for a run. The answer comes when the run has taken it.
 impl Serve<method::Write, Requester> for RpcService<'_> {
@@ -30,16 +33,18 @@ impl Serve<method::Write, Requester> for RpcService<'_> {
         };
         let job = JobId(params.run);
         self.running(job)?;
-        if self.commands.runs.input_state(job) == InputState::Closed {
-            return Err(RpcError::input_is_closed(job.0));
-        }
+        let way = self.input_way(to.peer, job)?;
         let run = self.kept(job)?;
         let waiting: usize = run.inputs.iter().map(|input| input.bytes.len()).sum();
         if waiting > 0 && waiting + bytes.len() > limits::RPC_INPUT_BYTES {
             let sentence = format!("run {} has not read what was written before", job.0);
             return Err(RpcError::busy(sentence).hint("wait for the answers to earlier writes"));
         }
-        run.inputs.push_back(PendingInput { to: to.clone(), bytes, taken: 0, is_end: params.eof });
+        let mut input = PendingInput { to: to.clone(), bytes, taken: 0, is_end: params.eof, way };
+        if way == InputWay::Keys && params.eof {
+            input.bytes.extend_from_slice(END_OF_FILE);
+        }
+        run.inputs.push_back(input);
         self.rpc.meet(to.peer).waiting += 1;
         self.commands.turn.touch(job);
         Ok(None)
@@ -68,11 +73,15 @@ impl RpcService<'_> {
 }
 
 impl Serve<method::Resize, Requester> for RpcService<'_> {
-    fn serve(&mut self, _: &Requester, params: ResizeParams) -> Served<method::Resize> {
+    fn serve(&mut self, to: &Requester, params: ResizeParams) -> Served<method::Resize> {
         let job = JobId(params.run);
         self.running(job)?;
         if params.rows == 0 || params.cols == 0 {
             return Err(RpcError::new(BAD_PARAMS, "rows: rows and cols begin at 1"));
+        }
+        if self.commands.runs.answerer(job) == Some(Answerer::Peer(to.peer)) {
+            self.commands.runs.size_answer(job, pty::Size { rows: params.rows, cols: params.cols });
+            return Ok(Some(Done {}));
         }
         let has_terminal = self.commands.runs.get(job).is_some_and(|run| run.relay.is_some() && run.peer.is_none());
         if !has_terminal {

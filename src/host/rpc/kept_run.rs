@@ -28,6 +28,7 @@ use crate::host::runs::Runs;
 use crate::host::turn::PeerId;
 use crate::journal::entry_words::console_line;
 use crate::limits;
+use crate::text::echo::TYPED;
 use crate::text::prompt::prompt_words;
 
 #[derive(Debug)]
@@ -36,6 +37,18 @@ pub(super) struct PendingInput {
     pub(super) bytes: Vec<u8>,
     pub(super) taken: usize,
     pub(super) is_end: bool,
+    pub(super) way: InputWay,
+}
+
+/// The way on which a client's input reaches a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::host) enum InputWay {
+    /// Its pipe, or its own terminal.
+    Input,
+    /// The terminal at which it asks a person.
+    Keys,
+    /// They were typed there, and the terminal has not taken all of them.
+    Typed,
 }
 
 #[derive(Debug)]
@@ -282,10 +295,10 @@ impl KeptRun {
         }
         self.holds.extend(HoldNote::all_of(entry, self.job().0));
         match entry {
-            Entry::Output { stream, bytes, at, .. } => {
+            Entry::Output { stream, bytes, at, echo } => {
                 self.since_exit += if self.exited.is_some() { bytes.len() } else { 0 };
                 self.ports.hasten(now);
-                self.output.push(*stream, bytes, *at, now);
+                self.output.push(*stream, echo.hidden(bytes, TYPED), *at, now);
             }
             Entry::Waits(prompt) => {
                 self.output.close_chunk();

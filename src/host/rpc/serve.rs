@@ -251,8 +251,8 @@ impl RpcService<'_> {
         let number = self.rpc.subscriptions;
         for job in jobs {
             let redactor = self.commands.keeper(job).and_then(Keeper::secrets).map(Redactor::fresh);
-            let Commands { turn, engine, .. } = &mut self.commands;
-            let watcher = TerminalWatcher::new((peer, number), job, redactor, engine);
+            let Commands { turn, engine, runs, .. } = &mut self.commands;
+            let watcher = TerminalWatcher::new((peer, number), job, redactor, runs, engine);
             self.rpc.terminals.entry(job).or_default().push(watcher);
             turn.touch(job);
         }
@@ -310,7 +310,8 @@ impl Serve<method::Unsubscribe, Requester> for RpcService<'_> {
             ));
         }
         self.rpc.past.iter_mut().for_each(|past| past.forget(peer, Some(number), self.commands.turn.now));
-        self.rpc.forget_terminals(peer, Some(number), self.commands.engine);
+        let unseen = self.rpc.forget_terminals(peer, Some(number), self.commands.engine);
+        self.rpc.leave_terminals(peer, &unseen, self.commands.runs, self.commands.engine);
         for run in self.rpc.kept.values_mut() {
             run.watchers.retain(|watcher| watcher.peer != peer || watcher.subscription != Some(number));
         }

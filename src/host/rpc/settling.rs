@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::kept_run::KeptRun;
+use super::kept_run::{InputWay, KeptRun};
 use super::pending_reply::{Awaiting, PendingReply, WantedOutput};
 use super::{Requester, RpcClients};
 use crate::front::rpc::answers::{Accepted, Met, OutputRest, WholeAnswer};
 use crate::front::rpc::error::RpcError;
 use crate::front::rpc::methods::method;
 use crate::front::rpc::reply::put_chunks;
+use crate::host::context::Context;
 use crate::host::peers::Peers;
 use crate::host::runs::{INPUT_PIECE_BYTES, InputPiece, InputState, Runs};
-use crate::host::turn::Turn;
 use crate::limits;
 
 impl KeptRun {
@@ -97,8 +97,8 @@ impl KeptRun {
             Awaiting::Port { port, look_at } => {
                 let wanted = *port;
                 if now >= *look_at {
-                    *look_at = now + limits::RPC_PORT_LOOK;
                     let is_wanted = |open: &u16| wanted.is_none_or(|port| port == *open);
+                    *look_at = now + limits::RPC_PORT_LOOK;
                     if let Some(open) = runs.in_use(self.job(), now).ports.into_iter().find(is_wanted) {
                         return Some(Met { met: "port".into(), port: Some(open), ..Met::default() });
                     }
@@ -138,25 +138,36 @@ impl KeptRun {
     }
 
     /// Passes on as much of the clients' input as the run takes, and answers them.
-    pub(super) fn feed(&mut self, clients: &mut RpcClients, runs: &mut Runs, turn: &mut Turn, peers: &mut Peers) {
+    pub(super) fn feed(&mut self, clients: &mut RpcClients, runs: &mut Runs, cx: &mut Context<'_>) {
         let (job, is_over) = (self.job(), self.end().is_some());
         while let Some(input) = self.inputs.front_mut() {
             match runs.input_state(job) {
+                _ if input.way == InputWay::Typed => return,
+                _ if input.way == InputWay::Keys => {
+                    if !self.type_first(clients, runs, cx) {
+                        return;
+                    }
+                }
                 InputState::Full => return,
                 InputState::Closed => {
                     let error = if is_over { RpcError::run_is_over(job.0) } else { RpcError::input_is_closed(job.0) };
-                    clients.fail(&input.to, &error, peers);
+                    clients.fail(&input.to, &error, cx.peers);
                 }
                 InputState::Open => {
                     let rest = &input.bytes[input.taken..];
                     let piece = &rest[..rest.len().min(INPUT_PIECE_BYTES)];
                     let is_last = piece.len() == rest.len();
-                    runs.write_input(job, InputPiece { bytes: piece, is_end: input.is_end && is_last }, turn, peers);
+                    runs.write_input(
+                        job,
+                        InputPiece { bytes: piece, is_end: input.is_end && is_last },
+                        cx.turn,
+                        cx.peers,
+                    );
                     input.taken += piece.len();
                     if !is_last {
                         continue;
                     }
-                    clients.answer::<method::Write>(&input.to, &Accepted { accepted: input.taken }, peers);
+                    clients.answer::<method::Write>(&input.to, &Accepted { accepted: input.taken }, cx.peers);
                 }
             }
             if let Some(input) = self.inputs.pop_front() {

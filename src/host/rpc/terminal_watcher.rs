@@ -1,4 +1,4 @@
-//! A client that sees what a run writes as it is written, as `rexec attach --watch` does.
+//! A client that sees what a run writes as it is written, as `rexec attach` does, behind what the run's terminal shows.
 //!
 //! Invariants: it reads the run's log by a cursor of its own, which never holds the run back; what it has missed is counted
 //! to the byte; secrets are masked as for the run's caller; the readers of one run are bounded by
@@ -20,7 +20,9 @@ use crate::host::peers::Peers;
 use crate::host::runs::Runs;
 use crate::host::turn::PeerId;
 use crate::limits;
+use crate::text::echo::TYPED;
 use crate::text::redact::Redactor;
+use crate::text::terminal_tail::ShownSoFar;
 
 #[derive(Debug)]
 pub(super) struct TerminalWatcher {
@@ -35,34 +37,43 @@ pub(super) struct TerminalWatcher {
     lost: u64,
     /// It knows how large the terminal is.
     is_sized: bool,
-    /// The line as it stood when it came, if it has not got that.
-    line: Vec<u8>,
+    /// What the run's terminal showed when it came, or the line as it stood, if it has not got that.
+    shown: Vec<u8>,
 }
 
 impl TerminalWatcher {
-    /// A watcher of what this run writes from now on, behind the line as it stands.
+    /// A watcher of what this run writes from now on, behind what its terminal shows. Without a terminal, that is the line
+    /// as it stands.
     pub(super) fn new(
         (peer, subscription): (PeerId, u64),
         job: JobId,
-        redactor: Option<Redactor>,
+        mut redactor: Option<Redactor>,
+        runs: &Runs,
         engine: &mut Engine,
     ) -> Self {
-        let line = engine.job(job).map(|known| known.last_line().to_vec()).unwrap_or_default();
+        let ShownSoFar { bytes, gone } = runs.shown_so_far(job, redactor.as_mut()).unwrap_or_else(|| {
+            let line = engine.job(job).map(Job::last_line).unwrap_or_default();
+            ShownSoFar { bytes: masked(redactor.as_mut(), line), gone: 0 }
+        });
         let cursor = engine.attach_behind_output(job);
-        Self { peer, subscription, cursor, redactor, seq: 0, lost: 0, is_sized: false, line }
+        Self { peer, subscription, cursor, redactor, seq: 0, lost: gone, is_sized: false, shown: bytes }
+    }
+
+    pub(super) fn is_of(&self, peer: PeerId) -> bool {
+        self.peer == peer
     }
 
     /// Tells output, without its secrets.
     fn tell(&mut self, job: JobId, stream: Stream, output: &[u8], out: &mut Vec<u8>) {
-        let bytes = match &mut self.redactor {
-            None => output.into(),
-            Some(redactor) => {
-                let mut masked = Vec::new();
-                redactor.push(output, &mut masked);
-                masked.into_boxed_slice()
-            }
-        };
-        self.put(job, stream, bytes, out);
+        let bytes = masked(self.redactor.as_mut(), output);
+        self.put(job, stream, bytes.into(), out);
+    }
+
+    /// Tells what was shown when it came.
+    fn tell_shown(&mut self, job: JobId, out: &mut Vec<u8>) {
+        for piece in std::mem::take(&mut self.shown).chunks(limits::RPC_CHUNK_BYTES) {
+            self.put(job, Stream::Tty, piece.into(), out);
+        }
     }
 
     fn put(&mut self, job: JobId, stream: Stream, bytes: Box<[u8]>, out: &mut Vec<u8>) {
@@ -83,7 +94,9 @@ impl TerminalWatcher {
     fn take(&mut self, job: JobId, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
         match item {
             Item::Missed { bytes } => self.lost += bytes,
-            Item::Entry(Entry::Output { stream, bytes, .. }) => self.tell(job, *stream, bytes, out),
+            Item::Entry(Entry::Output { stream, bytes, echo, .. }) => {
+                self.tell(job, *stream, echo.hidden(bytes, TYPED), out);
+            }
             Item::Entry(Entry::Resized { rows, cols, .. }) => self.tell_size(job.0, *rows, *cols, out),
             Item::Entry(Entry::Ended(_)) => {
                 let mut rest = Vec::new();
@@ -97,6 +110,14 @@ impl TerminalWatcher {
         }
         false
     }
+}
+
+/// Output without the secrets that the redactor finds.
+fn masked(redactor: Option<&mut Redactor>, output: &[u8]) -> Vec<u8> {
+    let Some(redactor) = redactor else { return output.to_vec() };
+    let mut masked = Vec::new();
+    redactor.push(output, &mut masked);
+    masked
 }
 
 impl RpcClients {
@@ -127,8 +148,7 @@ impl RpcClients {
             if let Some(size) = size.filter(|_| !watcher.is_sized) {
                 watcher.tell_size(job.0, size.rows, size.cols, peer.out.buffer());
             }
-            let line = std::mem::take(&mut watcher.line);
-            watcher.tell(job, Stream::Tty, &line, peer.out.buffer());
+            watcher.tell_shown(job, peer.out.buffer());
             let mut is_behind = false;
             let goes_on = engine.read(cursor, |item| {
                 is_behind = is_full(peer.out.pending()) && (!peer.send() || is_full(peer.out.pending()));
@@ -149,15 +169,23 @@ impl RpcClients {
         }
     }
 
-    /// Ends these subscriptions of a client to what runs write, or all of them.
-    pub(super) fn forget_terminals(&mut self, peer: PeerId, subscription: Option<u64>, engine: &mut Engine) {
-        self.terminals.retain(|_, watchers| {
+    /// Ends these subscriptions of a client to what runs write, or all of them. Returns the runs.
+    pub(super) fn forget_terminals(
+        &mut self,
+        peer: PeerId,
+        subscription: Option<u64>,
+        engine: &mut Engine,
+    ) -> Vec<JobId> {
+        let mut jobs = Vec::new();
+        self.terminals.retain(|&job, watchers| {
             watchers.retain(|watcher| {
                 let is_meant = watcher.peer == peer && subscription.is_none_or(|wanted| wanted == watcher.subscription);
+                jobs.extend(is_meant.then_some(job));
                 watcher.cursor.filter(|_| is_meant).into_iter().for_each(|cursor| engine.detach(cursor));
                 !is_meant
             });
             !watchers.is_empty()
         });
+        jobs
     }
 }

@@ -62,9 +62,26 @@ impl Runs {
         engine: &mut Engine,
     ) -> Result<(), NoAnswer> {
         let AnswerWish { by, place, is_forced } = wish;
+        self.check_answer(job, is_forced, engine)?;
+        let Some(run) = self.get_mut(job) else { return Err(NoAnswer::NotRunning) };
+        let has_own_terminal = run.has_own_terminal();
+        let is_waiting = engine.job(job).is_some_and(|known| known.waiting().is_some());
+        // A command with a terminal of its own has its foreground, too.
+        let mut answering = Answering::new(by, place, is_waiting);
+        answering.is_given = has_own_terminal;
+        run.answering = Some(answering);
+        self.answered.insert(job);
+        if !has_own_terminal {
+            engine.answer(job);
+        }
+        Ok(())
+    }
+
+    /// Checks that a person may have the terminal of a run.
+    pub(in crate::host) fn check_answer(&self, job: JobId, is_forced: bool, engine: &Engine) -> Result<(), NoAnswer> {
         let known = engine.job(job).filter(|known| known.is_running() && !known.is_stopping());
         let is_waiting = known.ok_or(NoAnswer::NotRunning)?.waiting().is_some();
-        let run = self.get_mut(job).filter(|run| !run.is_unbegun()).ok_or(NoAnswer::NotRunning)?;
+        let run = self.get(job).filter(|run| !run.is_unbegun()).ok_or(NoAnswer::NotRunning)?;
         let has_own_terminal = run.has_own_terminal();
         if run.relay.is_some() && !has_own_terminal {
             return Err(NoAnswer::AtItsCaller);
@@ -77,14 +94,6 @@ impl Runs {
         }
         if !is_waiting && !is_forced && !has_own_terminal {
             return Err(NoAnswer::NotWaiting);
-        }
-        // A command with a terminal of its own has its foreground, too.
-        let mut answering = Answering::new(by, place, is_waiting);
-        answering.is_given = has_own_terminal;
-        run.answering = Some(answering);
-        self.answered.insert(job);
-        if !has_own_terminal {
-            engine.answer(job);
         }
         Ok(())
     }

@@ -108,6 +108,9 @@ impl Runs {
             }
             _ => Vec::new(),
         };
+        if stream == Stream::Tty {
+            self.keep_shown(job, bytes, &secret);
+        }
         let mut from = 0;
         for part in secret {
             if from < part.start {

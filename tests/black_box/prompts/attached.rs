@@ -173,6 +173,23 @@ fn a_full_screen_program_is_drawn_and_used() {
     assert_eq!(ends(&mut call).out(), "first\nsecond\n");
 }
 
+#[test]
+fn one_that_watches_sees_the_screen_as_it_is_drawn() {
+    let host = Host::with(ATTENDED);
+    let script = "exec >/dev/tty; printf 'before\\n\\033[?1049h\\033[2J\\033[4;7Hdrawn\\033[c'; read -r x </dev/tty";
+    let mut call = start(&host, script);
+    waits(&host, 1);
+    let mut watcher = at_terminal(&host, &["attach", "--watch", "1"]);
+    let shown = watcher.sees("drawn");
+    assert!(!shown.contains("\x1b[c"), "what asks the terminal has had its answer: {shown:?}");
+    assert!(watcher.drawn().text().lines().nth(3).is_some_and(|row| row.trim_end() == "      drawn"));
+    rexec(&host, &["send", "1", "go"]);
+    watcher.sees("#1 ended with 0");
+    watcher.ends();
+    assert!(watcher.has_its_modes(true));
+    ends(&mut call);
+}
+
 /// A dev server takes keys without asking, and a person may want to stop it.
 #[test]
 fn a_command_that_does_not_ask_can_be_attended_too() {

@@ -1,7 +1,11 @@
 //! Secrets that a person types for prompts: the journal keeps none of them.
 
+use serde_json::json;
+
 use super::{ATTENDED, CONSOLE, begins_to_answer, ends, send, start, types, waits};
 use crate::export::rexec;
+use crate::rpc::client::Client;
+use crate::rpc::terminals::decoded;
 use crate::support::host::Host;
 use crate::support::programs;
 use crate::support::waiting::wait_until;
@@ -100,6 +104,31 @@ fn the_journal_has_a_word_in_place_of_a_secret_that_the_terminal_showed() {
     assert_eq!(ends(&mut call).out(), "8\n");
     let kept = kept(&host);
     assert!(kept.contains("ann-of-mill") && !kept.contains("orange"), "a name is no secret: {kept}");
+}
+
+/// A program that reads what commands write by JSON-RPC may be an agent's.
+#[test]
+fn no_client_is_told_a_secret_that_a_person_typed() {
+    let host = Host::with(ATTENDED);
+    let mut call =
+        start(&host, "exec >/dev/tty; read -rp 'Password: ' x </dev/tty; echo ${#x}; read -rp 'more? ' y </dev/tty");
+    waits(&host, 1);
+    let mut clients = [Client::new(&host), Client::new(&host), Client::new(&host)];
+    clients[0].call("events.subscribe", &json!({"runs": [1], "encoding": "terminal"}));
+    clients[1].call("events.subscribe", &json!({"runs": [1], "encoding": "base64"}));
+    send(&host, 1, "orange-7\n");
+    waits(&host, 1);
+    clients[2].call("events.subscribe", &json!({"runs": [1], "encoding": "terminal"}));
+    send(&host, 1, "go\n");
+    ends(&mut call);
+    for (at, mut client) in clients.into_iter().enumerate() {
+        let story = client.story(1);
+        let written = story.iter().filter_map(|note| note["params"]["base64"].as_str()).flat_map(decoded).collect();
+        let written = String::from_utf8(written).expect("text");
+        assert!(!written.contains("orange"), "{written}");
+        // Only the first one was there, and sees the terminal beside the command's pipes.
+        assert_eq!(written.contains("⟨typed⟩"), at == 0, "{written}");
+    }
 }
 
 /// Gives up after four keys, and the terminal shows keys again while the person goes on.
