@@ -10,6 +10,10 @@ pub const PORTS_KNOWN: Duration = Duration::from_millis(250);
 pub const PORT_LOOKS_SHARE: u32 = 128;
 /// … but no longer than this.
 pub const PORTS_KNOWN_MAX: Duration = Duration::from_secs(2);
+/// The same for looks at commands on whose ports somebody waits, who is to know soon …
+pub const AWAITED_LOOKS_SHARE: u32 = 32;
+/// … and the longest pause between two of these.
+pub const AWAITED_LOOK_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// Network namespaces whose sockets are read in one look. Ports of processes in further ones are not found.
 pub const PORT_NAMESPACES_MAX: usize = 4;
 /// Ports that a record and the console name of one left-over process.

@@ -98,8 +98,9 @@ impl KeptRun {
                 let wanted = *port;
                 if now >= *look_at {
                     let is_wanted = |open: &u16| wanted.is_none_or(|port| port == *open);
-                    *look_at = now + limits::RPC_PORT_LOOK;
-                    if let Some(open) = runs.in_use(self.job(), now).ports.into_iter().find(is_wanted) {
+                    let (ports, next) = runs.awaited_ports(self.job(), now);
+                    *look_at = next;
+                    if let Some(open) = ports.into_iter().flatten().find(is_wanted) {
                         return Some(Met { met: "port".into(), port: Some(open), ..Met::default() });
                     }
                 }
