@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 mod documented;
+mod elder;
 mod masked;
 mod misbehaving;
 mod openrpc;

@@ -76,7 +76,7 @@ impl HostLine {
         let LineFields { id, method, params, result, error } = serde_json::from_slice(line).ok()?;
         match method {
             Some(name) => Event::named(&name, params).map(Self::Event),
-            None => Some(Self::Answer(id?, error.map_or(Ok(AnswerValue(result)), Err))),
+            None => Some(Self::Answer(id?, error.map_or(Ok(AnswerValue(result)), |error| Err(error.as_heard())))),
         }
     }
 }
@@ -162,6 +162,23 @@ mod tests {
         let Some(HostLine::Event(Event::Exited(note))) = HostLine::read(exited.as_bytes()) else { panic!("{exited}") };
         assert_eq!((note.run, note.end.exit, note.end.signal, note.end.error), (7, 143, Some(15), None));
         assert!(HostLine::read(br#"{"method":"exec.danced","params":{}}"#).is_none());
+    }
+
+    /// As a host of the release before the table of methods has written them.
+    #[test]
+    fn a_host_that_does_not_know_what_it_is_asked_is_an_older_one() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"events: unknown variant `held`, expected one of `start`, `output`, `prompt`, `port`, `exit`"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"params: unknown field `after`, expected one of `runs`, `events`, `encoding`"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"there is no method \"exec.asks\"","data":{"hint":"hello lists the methods, and rexec help protocol explains them"}}}"#,
+        ] {
+            let Some(HostLine::Answer(1, Err(error))) = HostLine::read(line.as_bytes()) else { panic!("{line}") };
+            assert!(error.message.contains("an earlier release"), "{error:?}");
+            assert!(error.data.is_some_and(|data| data.hint.is_some_and(|hint| hint.contains("start it again"))));
+        }
+        let line = r#"{"id":1,"error":{"code":-32602,"message":"timeout: over 365 days"}}"#;
+        let Some(HostLine::Answer(1, Err(error))) = HostLine::read(line.as_bytes()) else { panic!("{line}") };
+        assert_eq!(error, RpcError::new(-32_602, "timeout: over 365 days"));
     }
 
     #[test]

@@ -114,6 +114,18 @@ impl RpcError {
         error
     }
 
+    /// The error as a client of this release tells it. Its calls are sound: a host that does not know a method, a field or
+    /// a word of them is older.
+    #[must_use]
+    pub fn as_heard(self) -> Self {
+        let is_unknown = ["unknown variant", "unknown field"].iter().any(|words| self.message.contains(words));
+        if self.code != UNKNOWN_METHOD && (self.code != BAD_PARAMS || !is_unknown) {
+            return self;
+        }
+        Self::new(self.code, "this rexec-host is of an earlier release and cannot do that")
+            .hint("end it, with q on its console or rexec --stop-host, and start it again")
+    }
+
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(BUSY, message)
     }
