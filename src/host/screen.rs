@@ -138,6 +138,17 @@ impl Screen {
         }
     }
 
+    /// Says a line about a command, below the beginning of its block.
+    pub(super) fn say_of(&mut self, job: JobId, line: impl Into<SafeText>, now: Instant) {
+        if self.frozen.is_none() {
+            let out = self.out.buffer();
+            let before = out.len();
+            self.console.present(job, out, now);
+            self.status.on_output(&out[before..]);
+        }
+        self.say(line);
+    }
+
     /// Freezes the screen, or thaws it. Commands go on meanwhile: for them it is a terminal without room.
     pub(super) fn freeze(&mut self) {
         if !self.thaw() {

@@ -176,7 +176,7 @@ impl Commands<'_> {
     /// Pauses a command. `why` is for the console.
     pub(super) fn pause(&mut self, job: JobId, why: &str) -> Result<Answer, RefusedOrder> {
         let below = self.control(job)?.pause()?;
-        self.screen.say(format_args!("… #{} is paused: {why}", job.0));
+        self.screen.say_of(job, format_args!("… #{} is paused: {why}", job.0), self.turn.now);
         Ok(Answer::Pause { seq: job.0, guard: below.number() })
     }
 
@@ -184,7 +184,7 @@ impl Commands<'_> {
         if !self.control(job)?.resume() {
             return Err(RefusedOrder::new(job, Obstacle::NotPaused));
         }
-        self.screen.say(format_args!("… #{} is resumed", job.0));
+        self.screen.say_of(job, format_args!("… #{} is resumed", job.0), self.turn.now);
         Ok(Answer::Resume { seq: job.0 })
     }
 }

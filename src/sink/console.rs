@@ -137,6 +137,14 @@ impl Console {
         self.face.remark(Ink::Dim, line, out);
     }
 
+    /// Begins the block of a command of which a line is about to tell, unless it has begun or another one has the floor.
+    pub fn present(&mut self, job: JobId, out: &mut Vec<u8>, now: Instant) {
+        let is_new = |block: &CommandBlock| block.job == job && !block.has_banner;
+        if self.floor.is_none() && self.blocks.iter().any(is_new) {
+            self.give_floor(job, out, now);
+        }
+    }
+
     /// Shows an empty line, as [`Console::say`] shows a line.
     pub fn end_paragraph(&mut self, out: &mut Vec<u8>) {
         self.end_row(out);

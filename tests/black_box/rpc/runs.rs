@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, text_of};
 use crate::exec::rexec;
-use crate::support::host::{Host, MIRROR};
+use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
@@ -393,4 +393,24 @@ fn the_console_says_whether_a_caller_asked_for_the_end_or_is_gone() {
     client.start(&json!({"command": "sleep 1000"}));
     drop(client);
     waiting::wait_until("its words", || host.console_text().contains("… stopping: its caller is gone\n"));
+}
+
+#[test]
+fn the_console_says_that_a_run_is_paused_below_its_beginning() {
+    let host = Host::with(Setup { terminal: true, ..MIRROR });
+    let mut client = Client::new(&host);
+    let start = json!({"id": 1, "method": "exec.start", "params": {"command": "cat", "keep_stdin": true}});
+    // It is paused as soon as it has begun.
+    let pauses = (2..100).map(|id| json!({"id": id, "method": "exec.pause", "params": {"run": 1}}).to_string());
+    client.say(&[start.to_string()].into_iter().chain(pauses).collect::<Vec<_>>().join("\n"));
+    client.result(1);
+    waiting::wait_until("it is paused", || {
+        let id = client.ask("exec.pause", &json!({"run": 1}));
+        client.reply(id).get("error").is_none()
+    });
+    host.console_says("#1 is paused: a client asked");
+    host.console_says("[1mcat");
+    let text = host.console_text();
+    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
+    assert!(place("[1mcat") < place("#1 is paused"), "{text}");
 }
