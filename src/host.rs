@@ -89,6 +89,7 @@ mod peer;
 mod peers;
 mod project_rules;
 mod project_sessions;
+mod project_variables;
 mod prompt_policy;
 mod rate_count;
 mod recorder_link;

@@ -169,7 +169,7 @@
 //! * What is due for a command at a time (a look at its guard, the end of a time limit): `host/runs/timers.rs`.
 //! * On which ports a command listens, and which one holds a port that another wants: `host/runs/ports.rs`.
 //! * What a project's commands are given, and how they are paused and ended together: `front/projects.rs` has the sessions,
-//!   `host/project_sessions.rs` their runs, `recorder/projects_file.rs` the file.
+//!   `host/project_sessions.rs` their runs, `host/project_variables.rs` what other commands get of theirs, `recorder/projects_file.rs` the file.
 //! * Spans for OpenTelemetry: `front/span.rs` has the format; `cli/otlp.rs` makes them of the journal and sends them.
 //! * A command that a person or a script gives to the host: `cli/exec.rs`, which becomes the shim
 //!   (`protocol/direct.rs`); in the background: `cli/exec/background.rs`, by JSON-RPC (`cli/host_calls.rs`).

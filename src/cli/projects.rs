@@ -26,7 +26,8 @@ pub(super) const VERB: Verb = Verb {
 The first command in a git project makes a project session for it, and a
 program can define others (rexec help protocol). Each has one line: its name,
 its state, its commands that run or left something running, its ports, and its
-directory. Definitions are kept for the next host.
+directory. Definitions are kept for the next host. What a program of yours has
+defined also gives its variables and ports to agents' commands that lack them.
 
 PROJECT is a name, an identifier (p1), or a directory with a slash. A word
 that may mean several is refused. Commands that come into a paused project

@@ -1,7 +1,7 @@
 //! A command for the host: the caller's RUN frame, and the facts that the host reads from it.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::time::Duration;
 
 use rexec_sh::protocol::agents::known_name;
@@ -76,6 +76,8 @@ pub struct Command {
     pub kills_group: bool,
     /// Why the person is asked about it, whatever the rules say.
     pub concern: Option<Concern>,
+    /// The variables that its project has added.
+    pub added: Vec<CString>,
 }
 
 /// A reason for which a person is asked about a command, besides the rules.
@@ -157,6 +159,7 @@ impl Command {
             is_for_program: unwrapped.is_probe || unwrapped.is_for_program || caller::is_harness(env()),
             kills_group: extras.direct.is_none() && caller::kills_group(env()),
             concern: None,
+            added: Vec::new(),
         }
     }
 
@@ -170,9 +173,14 @@ impl Command {
     #[must_use]
     pub fn redactor(&self) -> Redactor {
         let run = self.run();
-        let entries = run.iter().flat_map(|run| run.env.iter());
-        let variables = entries.filter_map(|entry| split_entry(entry.to_bytes()));
+        let variables = self.variables(run.as_deref()).filter_map(split_entry);
         Redactor::of_command(variables, &self.exec.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    /// Its caller's variables and those that its project has added, `NAME=value`. `run` is its decoded frame.
+    pub fn variables<'a>(&'a self, run: Option<&'a RunRequest<'_>>) -> impl Iterator<Item = &'a [u8]> {
+        let own = run.into_iter().flat_map(|run| run.env.iter());
+        own.chain(self.added.iter().map(CString::as_c_str)).map(CStr::to_bytes)
     }
 
     /// The arguments as a shim reports them.

@@ -55,6 +55,9 @@ pub struct ProjectSession {
     /// True if its first command made it, and nobody has defined it.
     #[serde(default)]
     pub is_implied: bool,
+    /// A person has defined it, so its variables are given to all commands in it.
+    #[serde(default)]
+    pub is_given: bool,
     #[serde(default)]
     pub is_suspended: bool,
     /// The time of its making, RFC 3339.
@@ -279,6 +282,7 @@ impl Projects {
             shell: None,
             ports: None,
             is_implied,
+            is_given: false,
             is_suspended: false,
             created_at: now.to_owned(),
             last_activity: now.to_owned(),
@@ -300,11 +304,16 @@ impl Projects {
         std::iter::once(base.to_owned()).chain(numbered).find(is_free).expect("numbers do not run out")
     }
 
-    /// Defines a project session, even one that a command has made.
+    /// Defines a project session, even one that a command has made. `is_persons` says that a person does.
     ///
     /// # Errors
     /// A field is not valid, the name or the directory is another one's, or there are too many.
-    pub fn define(&mut self, wanted: ProjectDefinition, now: &str) -> Result<ProjectId, ProjectError> {
+    pub fn define(
+        &mut self,
+        wanted: ProjectDefinition,
+        is_persons: bool,
+        now: &str,
+    ) -> Result<ProjectId, ProjectError> {
         let dir = check(&wanted)?;
         let known = self.all.values().find(|known| known.dir == dir).cloned();
         if let Some(known) = known.as_ref().filter(|known| !known.is_implied) {
@@ -322,7 +331,7 @@ impl Projects {
         }
         let id = own.unwrap_or_else(|| self.insert(&dir, now, false));
         let made = self.all.get_mut(&id).expect("it was inserted");
-        made.is_implied = false;
+        (made.is_implied, made.is_given) = (false, is_persons);
         made.env = wanted.env;
         made.lost = Vec::new();
         made.shell = wanted.shell;

@@ -158,6 +158,7 @@ pub(super) fn command(
         is_for_program: false,
         kills_group: false,
         concern: request.restores.map(|run| Concern::Restore { run }),
+        added: Vec::new(),
     };
     let descriptors = frame.and_then(|_| Ok(vec![stdin(request)?.into()]));
     (command, descriptors)

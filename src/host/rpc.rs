@@ -99,6 +99,8 @@ struct RpcClient {
     waiting: usize,
     /// The process that stands for its agent.
     origin: Option<Pid>,
+    /// It belonged to no agent when it last defined a project session.
+    is_persons: bool,
 }
 
 #[derive(Debug, Default)]

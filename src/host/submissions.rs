@@ -17,6 +17,7 @@ use super::notices::{BUSY, RELAYED};
 use super::peer::Peer;
 use super::peers::Peers;
 use super::project_sessions::is_in_use;
+use super::project_variables;
 use super::reports::{BegunReport, ClosedReport, FoundShim};
 use super::rules::{FirstLook, above};
 use super::run;
@@ -161,6 +162,9 @@ impl Host {
         let is_running = |id| is_in_use(id, &self.runs, &self.engine);
         let project = self.projects.of_run(&command, dir, is_running);
         self.projects.keep(&mut self.recorder, self.turn.now);
+        if let Some(known) = project.and_then(|id| self.projects.known.get(id)) {
+            project_variables::give(known, &mut command);
+        }
         if self.options.traces {
             trace(&mut command, job, &self.span_ids);
         }
@@ -346,10 +350,9 @@ impl Host {
         start.set_exec(command.exec.iter().map(Vec::as_slice));
         start.set_dir(dir);
         let run = command.run();
-        let entries = || run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
         let heading = Heading { card: Rc::clone(card), local: local_time(&card.time) };
         self.tally.begin(&card.caller.whoami, heading.local.date());
-        self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);
+        self.recorder.begin(&mut self.engine, &start, command.variables(run.as_deref()), self.turn.now);
         if let Some(cursor) = self.engine.attach(JobId(card.run), Lag::Skip) {
             self.screen.begin(&mut self.engine, cursor, heading, secrets);
         }

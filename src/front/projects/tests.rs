@@ -19,7 +19,7 @@ fn kept(change: &[u8]) -> Projects {
 
 fn defined(projects: &mut Projects, dir: &str, name: Option<&str>) -> Result<ProjectId, ProjectError> {
     let (dir, name) = (dir.to_owned(), name.map(str::to_owned));
-    projects.define(ProjectDefinition { dir, name, ..ProjectDefinition::default() }, NOW)
+    projects.define(ProjectDefinition { dir, name, ..ProjectDefinition::default() }, true, NOW)
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn definitions_are_checked_and_do_not_collide() {
     }
     let mut with_ports = |dir: &str, ports| {
         let wanted = ProjectDefinition { dir: dir.to_owned(), ports: Some(ports), ..ProjectDefinition::default() };
-        projects.define(wanted, NOW).map(|id| projects.get(id).unwrap().ports)
+        projects.define(wanted, true, NOW).map(|id| projects.get(id).unwrap().ports)
     };
     assert_eq!(with_ports("/c", WantedPorts::Count(3)), Ok(Some((3_100, 3_102))));
     assert_eq!(with_ports("/d", WantedPorts::Count(100)), Ok(Some((3_200, 3_299))));
@@ -99,7 +99,7 @@ fn secrets_are_not_kept_and_the_number_is_bounded() {
     ];
     let env = env.map(|(n, v)| (n.to_owned(), v.to_owned()));
     let wanted = ProjectDefinition { dir: "/a".to_owned(), env: env.into(), ..ProjectDefinition::default() };
-    let id = projects.define(wanted, NOW).unwrap();
+    let id = projects.define(wanted, true, NOW).unwrap();
     projects.suspend(id, true);
     let text = projects.take_changed().unwrap();
     let text_of = String::from_utf8_lossy(&text);

@@ -42,6 +42,8 @@ pub struct ListedSession {
     pub shell: Option<String>,
     /// True if nobody has defined it.
     pub implied: bool,
+    /// True if its variables are given to all commands in it.
+    pub given: bool,
     pub created_at: String,
     /// The start of its last command.
     pub last_activity: String,
@@ -86,6 +88,7 @@ impl ListedSession {
             lost_env: known.lost.clone(),
             shell: known.shell.clone(),
             implied: known.is_implied,
+            given: known.is_given,
             created_at: known.created_at.clone(),
             last_activity: known.last_activity.clone(),
         }

@@ -60,6 +60,10 @@ impl Host {
             Permission::Start => {}
             Permission::Decide => {
                 self.may_decide(to.peer).map_err(|doubt| refusal(&doubt))?;
+                if matches!(call, Call::CreateSession(_)) {
+                    let is_persons = self.check_person(to.peer, DECIDES).is_ok();
+                    self.rpc.meet(to.peer).is_persons = is_persons;
+                }
                 if let Call::Write(params) = &call
                     && self.rpc_service().input_way(to.peer, JobId(params.run)) == Ok(InputWay::Keys)
                 {

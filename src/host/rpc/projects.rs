@@ -15,8 +15,9 @@ use crate::host::project_sessions::{commands, is_in_use, now};
 use crate::host::runs::KillRequest;
 
 impl Serve<method::CreateSession, Requester> for RpcService<'_> {
-    fn serve(&mut self, _: &Requester, wanted: ProjectDefinition) -> Served<method::CreateSession> {
-        let id = self.projects.known.define(wanted, &now())?;
+    fn serve(&mut self, to: &Requester, wanted: ProjectDefinition) -> Served<method::CreateSession> {
+        let is_persons = self.rpc.meet(to.peer).is_persons;
+        let id = self.projects.known.define(wanted, is_persons, &now())?;
         self.projects.keep(self.commands.recorder, self.commands.turn.now);
         self.listed_session(id).map(Some)
     }

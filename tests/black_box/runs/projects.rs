@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::call::{self, Call, Target};
 use crate::support::host::{Host, MIRROR, Setup};
+use crate::support::programs;
 use crate::support::strip::strip;
 use crate::support::waiting::{self, PATIENCE};
 use crate::verbs::live;
@@ -114,7 +115,7 @@ fn a_session_gives_its_commands_directory_shell_variables_and_ports() {
     run["session"] = made["session"].clone();
     run["dir"] = json!("/");
     assert_eq!(client.result("exec.run", &run)["stdout"], "/\ndev own 3100 3101 bash\n");
-    let outside = json!({"dir": shop, "command": "echo ${MODE-none} ${PORT-none}"});
+    let outside = json!({"dir": "/", "command": "echo ${MODE-none} ${PORT-none}"});
     assert_eq!(client.result("exec.run", &outside)["stdout"], "none none\n", "only where it is asked for");
     let asked = json!({"session": format!("{shop}/src"), "ports": 2, "command": "echo $PORT"});
     assert_eq!(client.result("exec.run", &asked)["stdout"], "3200\n", "a directory is a session's name, too");
@@ -239,6 +240,44 @@ fn definitions_outlive_the_host_but_secrets_do_not() {
     client.wait_for_state("web", "idle");
     client.result("session.destroy", &json!({"session": "web"}));
     assert!(waiting::until_true(PATIENCE, || fs::read_to_string(&file).is_ok_and(|text| text == "[]")));
+}
+
+/// Defines a project session within a command of the host.
+const DEFINES: &str = "import socket, sys, json; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); \
+                       s.sendall((json.dumps({'id': 1, 'method': 'session.create', 'params': {'dir': sys.argv[2], \
+                       'env': {'MODE': 'forged'}}}) + '\\n').encode()); print(s.makefile().readline())";
+
+#[test]
+fn commands_in_a_project_of_a_persons_get_what_they_lack() {
+    let host = Host::with(MIRROR);
+    let (shop, other) = (project(&host, "shop"), project(&host, "other"));
+    let mut client = Client::of(&host);
+    let env = json!({"MODE": "dev", "API_TOKEN": "hunter2hunter2", "KIND": "shop"});
+    let made = client.result("session.create", &json!({"dir": shop, "env": env, "ports": [4000, 4001]}));
+    assert_eq!((&made["given"], &made["implied"]), (&json!(true), &json!(false)));
+    let below = format!("{shop}/below");
+    fs::create_dir(&below).expect("a directory");
+    let says = |dir: &str, own: &[&str]| {
+        let script = "echo $MODE $API_TOKEN $PORT $DEV_SERVER_PORT $STORYBOOK_PORT $KIND";
+        let call = Call { dir: call::dir(Path::new(dir)), ..host.call(script).env("KIND=/mine") };
+        own.iter().fold(call, |call, entry| call.env(entry)).run(Target::Shim(&host.socket())).out()
+    };
+    assert_eq!(says(&shop, &[]), "dev hunter2hunter2 4000 4001 /mine\n");
+    assert_eq!(says(&below, &["PORT=1", "MODE="]), "hunter2hunter2 1 4001 /mine\n", "what its caller has set stays");
+    assert_eq!(says(&other, &[]), "/mine\n");
+    let ends = |count: usize| host.wait_for("the ends", |journal| journal.of_type("end").nth(count - 1).map(|_| ()));
+    ends(3);
+    assert!(!format!("{:?}", host.journal()).contains("hunter2"), "the journal masks what they are given");
+    let words = json!({"command": "echo $MODE $PORT", "dir": shop});
+    assert_eq!(client.result("exec.run", &words)["stdout"], "dev 4000\n");
+    let whole = json!({"command": "echo $MODE $PORT", "dir": shop, "env": {"MODE": "own"}, "env_mode": "whole"});
+    assert_eq!(client.result("exec.run", &whole)["stdout"], "own\n");
+    if programs::has("python3") {
+        let defines = json!({"argv": ["python3", "-c", DEFINES, host.socket(), other]});
+        let seen = client.result("exec.run", &defines)["stdout"].clone();
+        assert!(seen.as_str().is_some_and(|seen| seen.contains("\"given\":false")), "{seen}");
+        assert_eq!(says(&other, &[]), "/mine\n", "no agent chooses what another one's commands get");
+    }
 }
 
 #[test]
