@@ -14,7 +14,7 @@ use crate::support::host::{Host, MIRROR};
 /// Calls about run 1, in their order, with the fields of each answer.
 const CALLS: &[(&str, &[&str])] = &[
     (
-        r#"{"id":1,"method":"exec.start","params":{"command":null,"argv":["sh","-c","echo up; read x; echo got $x"],"arg0":null,"dir":"/","env":{"PATH":"/usr/bin:/bin"},"env_mode":"whole","whoami":"shell","caller_session":null,"why":null,"name":"svc","stdin":null,"keep_stdin":true,"mode":"pipes","size":null,"timeout":0.0,"background":true,"stream":false,"sanitize":null,"encoding":"text","max_output_bytes":null,"parse":false,"combined":false,"notify":[],"restart":false,"profile":"plain","session":null,"ports":null,"umask":18,"limits":[[18446744073709551615,18446744073709551615]]}}"#,
+        r#"{"id":1,"method":"exec.start","params":{"command":null,"argv":["sh","-c","echo up; read x; echo got $x; sleep 1000"],"arg0":null,"dir":"/","env":{"PATH":"/usr/bin:/bin"},"env_mode":"whole","whoami":"shell","caller_session":null,"why":null,"name":"svc","stdin":null,"keep_stdin":true,"mode":"pipes","size":null,"timeout":0.0,"background":true,"stream":false,"sanitize":null,"encoding":"text","max_output_bytes":null,"parse":false,"combined":false,"notify":[],"restart":false,"profile":"plain","session":null,"ports":null,"umask":18,"limits":[[18446744073709551615,18446744073709551615]]}}"#,
         &["run"],
     ),
     (
