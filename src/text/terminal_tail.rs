@@ -73,12 +73,13 @@ impl TerminalTail {
         let room = most / 4 * 3;
         self.drop_front(self.bytes.len().saturating_sub(room.saturating_sub(output.len())));
         self.bytes.extend_from_slice(output);
-        self.shed(room);
+        self.drop_front(self.bytes.len().saturating_sub(room));
     }
 
-    /// Drops bytes from the front, until this many are left or fewer.
+    /// Drops bytes from the front, until this many are left or fewer, and takes no more memory than that.
     pub fn shed(&mut self, most: usize) {
         self.drop_front(self.bytes.len().saturating_sub(most));
+        self.bytes.shrink_to(most);
     }
 
     fn drop_front(&mut self, count: usize) {
@@ -89,9 +90,6 @@ impl TerminalTail {
         self.modes.follow(&self.bytes[..cut]);
         self.bytes.drain(..cut);
         self.gone += u64::try_from(cut).expect("a length fits 64 bits");
-        if self.bytes.capacity() > self.bytes.len() * 4 {
-            self.bytes.shrink_to_fit();
-        }
     }
 
     /// The memory that it takes.
@@ -229,6 +227,8 @@ mod tests {
         assert!(drawn.starts_with(b"\x1b["));
         assert_eq!(shown.gone + drawn.len() as u64, written);
         assert_eq!(tail.alternate(), shown, "its switch is gone, too");
+        tail.shed(MOST / 4);
+        assert!(tail.weight() <= MOST / 4 && !tail.shown(None).bytes.is_empty());
         written += push(&mut tail, b"\x1bc");
         written += push(&mut tail, &[b'x'; 3 * MOST]);
         let shown = tail.shown(None);

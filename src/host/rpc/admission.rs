@@ -64,9 +64,12 @@ impl Host {
                     let is_persons = self.check_person(to.peer, DECIDES).is_ok();
                     self.rpc.meet(to.peer).is_persons = is_persons;
                 }
-                if let Call::Write(params) = &call
-                    && self.rpc_service().input_way(to.peer, JobId(params.run)) == Ok(InputWay::Keys)
-                {
+                let typed_at = match &call {
+                    Call::Write(params) => Some(params.run),
+                    Call::Resize(params) => Some(params.run),
+                    _ => None,
+                };
+                if typed_at.is_some_and(|run| self.rpc_service().input_way(to.peer, JobId(run)) == Ok(InputWay::Keys)) {
                     self.check_person(to.peer, TYPES)?;
                 }
             }

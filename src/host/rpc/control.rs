@@ -12,7 +12,6 @@ use crate::front::rpc::answers::{Cancelled, Done};
 use crate::front::rpc::error::{BAD_PARAMS, RpcError};
 use crate::front::rpc::methods::{Serve, Served, method};
 use crate::front::rpc::params::{CancelParams, ResizeParams, RunParams, SignalParams, WriteParams};
-use crate::host::answering::Answerer;
 use crate::host::context::Context;
 use crate::host::refused_order::{Obstacle, RefusedOrder};
 use crate::host::runs::KillRequest;
@@ -79,7 +78,7 @@ impl Serve<method::Resize, Requester> for RpcService<'_> {
         if params.rows == 0 || params.cols == 0 {
             return Err(RpcError::new(BAD_PARAMS, "rows: rows and cols begin at 1"));
         }
-        if self.commands.runs.answerer(job) == Some(Answerer::Peer(to.peer)) {
+        if self.has_terminal(to.peer, job)? {
             self.commands.runs.size_answer(job, pty::Size { rows: params.rows, cols: params.cols });
             return Ok(Some(Done {}));
         }

@@ -1,8 +1,8 @@
 //! A person's client types at the terminal of a run whose input is not its own: it answers a prompt, or, while it sees the
 //! terminal, uses it as `rexec attach` does.
 //!
-//! Invariants: one person at a time has a run's terminal; a client that sees it has it from the first key until it sees it
-//! no more, any other one while it types; each write is answered once.
+//! Invariants: one person at a time has a run's terminal; a client that sees it has it from the first key or size until
+//! it sees it no more, any other one while it types; each write is answered once.
 
 use super::RpcClients;
 use super::kept_run::{InputWay, KeptRun, PendingInput};
@@ -10,7 +10,7 @@ use super::serve::RpcService;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::AnswerPlace;
 use crate::front::rpc::answers::Accepted;
-use crate::front::rpc::error::{RUN_NOT_READY, RpcError};
+use crate::front::rpc::error::RpcError;
 use crate::front::rpc::methods::method;
 use crate::host::answering::Answerer;
 use crate::host::context::Context;
@@ -34,6 +34,24 @@ impl RpcService<'_> {
             Err(why) => Err(no_keys(job, why)),
         }
     }
+
+    /// Returns true if a client has the terminal of a run that it sees: from now on, if nobody has it.
+    ///
+    /// # Errors
+    /// Somebody else has it.
+    pub(super) fn has_terminal(&mut self, peer: PeerId, job: JobId) -> Result<bool, RpcError> {
+        let by = Answerer::Peer(peer);
+        if self.commands.runs.answerer(job) == Some(by) {
+            return Ok(true);
+        }
+        let is_open = self.commands.runs.input_state(job) != InputState::Closed;
+        if is_open || !self.rpc.sees_terminal(peer, job) {
+            return Ok(false);
+        }
+        let wish = AnswerWish { by, place: AnswerPlace::Client, is_forced: true };
+        let begun = self.commands.runs.begin_answer(job, wish, self.commands.engine);
+        begun.map(|()| true).map_err(|why| no_keys(job, why))
+    }
 }
 
 /// Nothing can be typed for a run whose input is not open.
@@ -41,8 +59,10 @@ fn no_keys(job: JobId, why: NoAnswer) -> RpcError {
     let run = job.0;
     match why {
         NoAnswer::NotRunning | NoAnswer::NotWaiting | NoAnswer::NoTerminal => RpcError::input_is_closed(run),
-        NoAnswer::AtItsCaller => RpcError::new(RUN_NOT_READY, format!("run {run} is on its caller's terminal"))
-            .hint("the person there types for it"),
+        NoAnswer::AtItsCaller => {
+            let message = format!("run {run} is on its caller's terminal");
+            RpcError { message, ..RpcError::input_is_closed(run) }.hint("the person there types for it")
+        }
         NoAnswer::Taken(_) => {
             RpcError::busy(format!("somebody else types for run {run}")).hint("wait until that is over")
         }
@@ -74,8 +94,10 @@ impl RpcClients {
             return false;
         }
         let Some(mut run) = self.kept.remove(&over.job) else { return true };
-        let is_its = |input: &mut PendingInput| input.way == InputWay::Typed && input.to.peer == peer;
-        if let Some(input) = run.inputs.pop_front_if(is_its) {
+        let is_its = |input: &PendingInput| input.way == InputWay::Typed && input.to.peer == peer;
+        if run.inputs.front().is_some_and(is_its)
+            && let Some(input) = run.inputs.pop_front()
+        {
             if over.is_complete {
                 self.answer::<method::Write>(&input.to, &Accepted { accepted: input.bytes.len() }, peers);
             } else {

@@ -213,13 +213,13 @@ fn a_client_that_sees_a_terminal_has_it_alone_until_it_sees_it_no_more() {
     other.call("events.subscribe", &json!({"events": ["prompt"]}));
     other.note("exec.prompt", 1);
     let seen = see(&mut client, 1);
+    client.call("exec.resize", &json!({"run": 1, "rows": 11, "cols": 33}));
+    waiting::wait_until("the size", || client.note("exec.resized", 1)["rows"] == 11);
     for word in ["one", "two"] {
         client.call("exec.write", &json!({"run": 1, "text": format!("{word}\n")}));
         other.call("exec.wait", &json!({"run": 1, "for": "text", "text": format!("<{word}>")}));
     }
     assert_eq!(other.error("exec.write", &json!({"run": 1, "text": "three\n"})).0, BUSY);
-    client.call("exec.resize", &json!({"run": 1, "rows": 11, "cols": 33}));
-    waiting::wait_until("the size", || client.note("exec.resized", 1)["rows"] == 11);
     client.call("events.unsubscribe", &json!({"subscription": seen}));
     other.note("exec.prompt", 1);
     other.call("exec.write", &json!({"run": 1, "text": "end\n"}));
