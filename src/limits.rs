@@ -62,7 +62,7 @@ pub const LOG_BYTES: usize = 128 << 10;
 /// much.
 pub const TERMINAL_TAIL_BYTES: usize = 256 << 10;
 /// The memory for these ends over all commands. Beyond it, each command has an equal share.
-pub const TERMINAL_TAILS_BYTES: usize = 32 << 20;
+pub const TERMINAL_TAILS_BYTES: usize = 16 << 20;
 /// Output kept over all commands, bytes. Beyond it the host drops what only the console and the journal have not read,
 /// from the oldest command on, and tells them how much.
 pub const LOGS_BYTES: usize = 16 << 20;
