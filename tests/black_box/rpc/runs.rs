@@ -330,6 +330,8 @@ fn a_run_is_paused_and_resumed_and_the_console_says_for_whom() {
     let run = client.start(&json!({"command": "read line; echo got $line", "keep_stdin": true}));
     assert_eq!(client.call("exec.pause", &json!({"run": run})), json!({}));
     assert_eq!(client.call("exec.status", &json!({"run": run}))["state"], "paused");
+    let is_stopped = || host.tree().iter().any(|process| process.state == 'T');
+    waiting::wait_until("its guard has obeyed", is_stopped);
     client.call("exec.write", &json!({"run": run, "text": "it\n"}));
     let wait = json!({"run": run, "for": "exit", "timeout_ms": 300});
     assert_eq!(client.call("exec.wait", &wait)["met"], "time", "it is stopped");
